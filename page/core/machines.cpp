@@ -24,7 +24,7 @@ constexpr double kRough = 1e-4, kFine = 1e-11;
 constexpr double kGood = 1e-5;
 // Pair steps for each variable: before another way is tried, at the beginning of a path, where all else failed, and in a
 // round of the hard margin.
-constexpr std::int64_t kRoughSteps = 30, kFirstSteps = 200, kFineSteps = 500, kHardSteps = 300;
+constexpr std::int64_t kRoughSteps = 12, kFirstSteps = 200, kFineSteps = 500, kHardSteps = 300;
 // Where a path begins: prices at which pair steps are few, in units of 1/max k(x, x).
 constexpr double kFirstPrice = 0.1;
 // Prices beyond which no margin is sought, in the same unit.

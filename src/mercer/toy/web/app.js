@@ -705,11 +705,14 @@ function loadSet(set) {
   commit();
 }
 
+// What the address asks for, or else what the page was made to begin with.
+const address = () => (location.hash.length > 1 ? location.hash : document.body.dataset.start);
+
 // What a link asks for; true if it holds points.
 function followLink() {
   let points = false;
   attempt(() => {
-    const { points: given, open, theme, ...rest } = fromLink(location.hash);
+    const { points: given, open, theme, ...rest } = fromLink(address());
     Object.assign(state, rest);
     if (given) setPoints(given);
     points = Boolean(given);
@@ -747,11 +750,11 @@ async function begin() {
     say("This browser does not run WebAssembly with SIMD; any browser since 2023 does.");
     return;
   }
-  const linked = location.hash.length > 1 && followLink();
+  const linked = address().length > 1 && followLink();
   const refused = $("message").textContent;
   if (!linked) {
     const { points, ...settings } = SETS.rings;
-    if (location.hash.length <= 1) Object.assign(state, settings);
+    if (address().length <= 1) Object.assign(state, settings);
     setPoints(fromPoints(points));
   }
   history.push(snapshot());
