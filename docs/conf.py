@@ -91,18 +91,18 @@ def take_examples_from_the_gallery(app, docname, source):
 
 
 def show_the_page(app, docname, source):
-    """Comments on GitHub, which runs no scripts: <!-- toy: #state --> is the page, <!-- toy-link: #state --> opens it."""
+    """<!-- toy: #state --> shows the page, <!-- toy-link: #state, words --> opens it; on GitHub they are comments."""
 
     def frame(found):
         address = f"_static/toy.html{found[1]}"
         return (
-            f'<iframe class="toy" src="{address}" title="A support vector machine to play with" loading="lazy"></iframe>\n'
+            f'<iframe class="toy" src="{address}" title="A support vector machine to play with"></iframe>\n'
             f'<p><a href="{address}">In a window of its own</a></p>'
         )
 
     source[0] = re.sub(r"<!-- toy: (#\S*) -->", frame, source[0])
-    link = r'<a href="_static/toy.html\1">open it</a>'
-    source[0] = re.sub(r"<!-- toy-link: (#\S*) -->", link, source[0])
+    link = r'<a href="_static/toy.html\1">\2</a>'
+    source[0] = re.sub(r"<!-- toy-link: (#\S*), (.*?) -->", link, source[0])
 
 
 def write_the_page(app, exception):

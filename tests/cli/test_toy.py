@@ -12,8 +12,8 @@ import webbrowser
 from pathlib import Path
 
 import pytest
-from cli.commands import run
 
+from cli.commands import run
 from mercer import toy
 
 

@@ -291,11 +291,12 @@ def test_bad_text_is_refused_in_words(page: Browser, text: str, told: str) -> No
         ("#C=NaN&points=0,0,0;1,1,1", "not a finite number"),
         ("#C=1e99&points=0,0,0;1,1,1", "beyond"),
         ("#points=0,0,7", "class"),
+        ("#set=constructor", "constructor"),
         ("#points=0,zero,0", "not a finite number"),
         ("#points=" + ";".join("0,0,0" for _ in range(10_000)), "10000 points"),
         ("#%E0%A4%A&points=<script>alert(1)</script>", "not a finite number"),
     ],
-    ids=["task", "kernel", "nan", "large", "class", "word", "many", "script"],
+    ids=["task", "kernel", "nan", "large", "class", "set", "word", "many", "script"],
 )  # fmt: skip
 def test_links_made_by_hand_are_refused_in_words(page: Browser, url: str, link: str, told: str) -> None:
     page.run("window.location = 'about:blank'")

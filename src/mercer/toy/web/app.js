@@ -712,10 +712,12 @@ const address = () => (location.hash.length > 1 ? location.hash : document.body.
 function followLink() {
   let points = false;
   attempt(() => {
-    const { points: given, open, theme, ...rest } = fromLink(address());
-    Object.assign(state, rest);
-    if (given) setPoints(given);
-    points = Boolean(given);
+    const { points: given, open, theme, set, ...rest } = fromLink(address());
+    if (set !== undefined && !Object.hasOwn(SETS, set)) throw new Refused(`The link asks for the data set "${set.slice(0, 30)}"; there are ${Object.keys(SETS).join(", ")}.`);
+    const { points: known, ...settings } = set === undefined ? {} : SETS[set];
+    Object.assign(state, settings, rest);
+    if (given || known) setPoints(given ?? fromPoints(known));
+    points = Boolean(given || known);
     if (open && $(`${open}-panel`)) $(`${open}-panel`).open = true;
     if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
   });

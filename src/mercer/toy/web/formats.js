@@ -144,7 +144,7 @@ export function fromLink(hash) {
   }
   if (given.has("hard")) out.hard = given.get("hard") === "1";
   if (given.has("points")) out.points = fromPoints(given.get("points"));
-  for (const flag of ["open", "theme"]) if (given.has(flag)) out[flag] = given.get(flag);
+  for (const flag of ["open", "theme", "set"]) if (given.has(flag)) out[flag] = given.get(flag);
   return out;
 }
 
