@@ -242,7 +242,7 @@ function showSliders() {
   }
   for (const [name, value] of [["task", state.task], ["tool", ui.tool], ["pen", String(ui.pen)]]) {
     for (const button of document.querySelectorAll(`[data-${name}]`)) {
-      button.setAttribute("aria-checked", String(button.dataset[name] === value));
+      button.setAttribute("aria-pressed", String(button.dataset[name] === value));
     }
   }
   $("classes").hidden = state.task !== "classify";
@@ -684,7 +684,7 @@ $("copy-python").addEventListener("click", () => copy(toPython(state), $("copy-p
 
 function makeButtons() {
   $("classes").innerHTML = COLOURS.slice(0, MOST_CLASSES).map((colour, c) =>
-    `<button type="button" role="radio" data-pen="${c}" aria-checked="${c === 0}" title="Class ${c + 1}, ${NAMES[c]} ${SHAPES[c]} (${c + 1})"
+    `<button type="button" data-pen="${c}" aria-pressed="${c === 0}" title="Class ${c + 1}, ${NAMES[c]} ${SHAPES[c]} (${c + 1})"
       aria-label="Class ${c + 1}, ${NAMES[c]} ${SHAPES[c]}"><span class="swatch" style="background:${css(colour)}"></span>${c + 1}</button>`).join("");
   for (const [name, set] of Object.entries(SETS)) {
     const button = document.createElement("button");
