@@ -175,6 +175,18 @@ void share_among_copies(const Part& part, Vector* beta) {
     }
 }
 
+// Whether some point has both labels.
+bool holds_both_labels(const Part& part) {
+    for (std::size_t i = 0; i < part.y.size(); ++i) {
+        for (std::size_t j = i + 1; j < part.y.size(); ++j) {
+            bool same = part.y[i] != part.y[j];
+            for (std::size_t k = 0; same && k < part.d; ++k) same = part.x[i * part.d + k] == part.x[j * part.d + k];
+            if (same) return true;
+        }
+    }
+    return false;
+}
+
 Problem hulls(const Problem& problem) {
     Problem two = problem;
     const std::size_t n = problem.n();
@@ -381,6 +393,12 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
     part->steps = 0;
     part->exact = false;
     part->verdict = -1;
+    // Gaussian and Laplacian kernels separate any two classes of distinct points: hulls that meet to rounding then leave
+    // the question open.
+    const bool radial = std::any_of(terms.begin(), terms.end(), [](const Term& term) {
+        return term.kind == kGaussianKind || term.kind == kLaplacianKind;
+    });
+    const bool separates_all = radial && !holds_both_labels(*part);
     while (true) {
         const SmoResult result = pair_steps(two, tol, kHardSteps, &beta);
         part->steps += result.steps;
@@ -391,7 +409,10 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
         unit = size * size;
         const double below = std::max(0.0, -2.0 * (proof.dual + proof.gap));
         const double wanted = -kHardTol * proof.dual;
-        if (energy <= kRoundingShare * unit) part->verdict = 0;
+        if (energy <= kRoundingShare * unit) {
+            if (separates_all) break;
+            part->verdict = 0;
+        }
         if (below > kRoundingShare * unit) part->verdict = 1;
         if (part->verdict == 0 || (part->verdict == 1 && proof.violation <= wanted)) break;
         const std::string_view reason = result.reason;

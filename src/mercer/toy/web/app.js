@@ -211,7 +211,7 @@ function showNumbers() {
   const open = shown.parts.find(({ verdict }) => verdict !== 1);
   $("verdict").textContent = state.task !== "classify" || !state.hard || !shown.parts.length ? ""
     : !open ? "Separable, and proven so: the hulls of the classes are apart."
-      : open.verdict === 0 ? "Not separable: the hulls of two classes meet in feature space."
+      : open.verdict === 0 ? "Not separable: the hulls of two classes meet, as far as float64 can tell."
         : "Undecided: float64 cannot tell whether the hulls are apart.";
   showSliders();
 }

@@ -431,8 +431,9 @@ export function drawPath(canvas, path, state, range) {
     let begun = false;
     for (const { from, to, betaFrom, betaTo } of path.segments) {
       // Linear in C, so that α/C bends on this scale.
-      for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-        const C = from * (to / from) ** part;
+      const pieces = 2 + Math.ceil(20 * Math.log10(to / from));
+      for (let k = 0; k <= pieces; ++k) {
+        const C = from * (to / from) ** (k / pieces);
         const beta = betaFrom[i] + ((C - from) / (to - from)) * (betaTo[i] - betaFrom[i]);
         const [px, py] = [x(C), y(Math.abs(beta) / C)];
         if (begun) context.lineTo(px, py);
