@@ -9,6 +9,7 @@ from docutils import nodes
 from sphinx.util import logging
 
 import mercer
+import mercer.toy
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -89,6 +90,27 @@ def take_examples_from_the_gallery(app, docname, source):
     source[0] = re.sub(r"<!-- picture: (plot_\w+), (.*?) -->", picture, source[0])
 
 
+def show_the_page(app, docname, source):
+    """<!-- toy: #state --> shows the page, <!-- toy-link: #state, words --> opens it; on GitHub they are comments."""
+
+    def frame(found):
+        address = f"_static/toy.html{found[1]}"
+        return (
+            f'<iframe class="toy" src="{address}" title="A support vector machine to play with"></iframe>\n'
+            f'<p><a href="{address}">In a window of its own</a></p>'
+        )
+
+    source[0] = re.sub(r"<!-- toy: (#\S*) -->", frame, source[0])
+    link = r'<a href="_static/toy.html\1">\2</a>'
+    source[0] = re.sub(r"<!-- toy-link: (#\S*), (.*?) -->", link, source[0])
+
+
+def write_the_page(app, exception):
+    """The page itself, beside the style sheet."""
+    if exception is None and app.builder.format == "html":
+        (Path(app.outdir) / "_static/toy.html").write_text(mercer.toy.page(), encoding="utf-8")
+
+
 def refuse_addresses(app, pagename, templatename, context, doctree):
     """Where an object was printed that has nothing to say, the build fails."""
     if found := re.search(r"\S+ (?:object )?at 0x[0-9a-f]+", context.get("body") or ""):
@@ -113,6 +135,8 @@ def setup(app):
     app.connect("autodoc-process-signature", show_types_where_no_section_does)
     app.connect("doctree-resolved", call_attributes_so)
     app.connect("source-read", take_examples_from_the_gallery)
+    app.connect("source-read", show_the_page)
+    app.connect("build-finished", write_the_page)
     app.connect("html-page-context", refuse_addresses)
     app.connect("autodoc-process-docstring", keep_what_napoleon_takes_apart, priority=800)
     app.connect("autodoc-process-docstring", take_mathematics_literally, priority=900)  # after napoleon

@@ -3,9 +3,8 @@
     python page/build.py            build it, and put it where the package carries it
     python page/build.py --check    build it, and tell whether the package carries the same bytes
 
-Needs cmake, ninja and, on Debian, the packages clang-19 lld-19 wasi-libc libc++-19-dev-wasm32
-libclang-rt-19-dev-wasm32.
-Exit code 3: these are not installed.
+Needs cmake, ninja and, on Debian, the packages clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 and
+libclang-rt-19-dev-wasm32. Exit code 3: these are not installed.
 """
 
 from __future__ import annotations

@@ -114,50 +114,78 @@ Vector rounding(const Points& points, const std::vector<Term>& terms, const Vect
     return out;
 }
 
-// Gaussian and Laplacian are products over the coordinates, so that exponentials are needed along the edges only; what
-// is left inside is a multiplication.
-void add_to_grid(const Points& points, const std::vector<Term>& terms, const Vector& coefficients, const Grid& grid,
-                 double* out) {
-    const std::size_t columns = grid.columns, rows = points.d == 1 ? 1 : grid.rows;
-    const double across = columns > 1 ? grid.width / static_cast<double>(columns - 1) : 0.0;
-    const double down = rows > 1 ? grid.height / static_cast<double>(rows - 1) : 0.0;
-    Vector along(columns), beside(rows);
-    for (const Term& term : terms) {
-        const bool radial = term.kind == kGaussianKind || term.kind == kLaplacianKind;
-        const auto factor = [&](double difference) {
-            const double size = term.kind == kGaussianKind ? difference * difference : std::abs(difference);
-            return std::exp(-term.gamma * size);
-        };
+namespace {
+
+// Along a row of the grid a power of an inner product is a polynomial in the first coordinate: its coefficients are
+// summed, and it is evaluated once.
+void add_polynomial(const Points& points, const Term& term, const Vector& coefficients, const Vector& across,
+                    const Vector& down, double* out) {
+    const bool linear = term.kind == kLinear;
+    const int degree = linear ? 1 : term.degree;
+    const double gamma = linear ? 1.0 : term.gamma, coef0 = linear ? 0.0 : term.coef0;
+    const auto size = static_cast<std::size_t>(degree) + 1;
+    Vector sums(size), powers(size);
+    for (const double y : down) {
+        std::fill(sums.begin(), sums.end(), 0.0);
         for (std::size_t j = 0; j < points.n; ++j) {
-            const double coefficient = coefficients[j] * term.scale;
-            if (coefficient == 0.0) continue;
-            const double x = points.x[j * points.d], y = points.d == 1 ? 0.0 : points.x[j * points.d + 1];
-            for (std::size_t c = 0; c < columns; ++c) {
-                const double at = grid.left + across * static_cast<double>(c);
-                along[c] = radial ? factor(at - x) : at * x;
-            }
-            for (std::size_t r = 0; r < rows; ++r) {
-                const double at = grid.top + down * static_cast<double>(r);
-                beside[r] = points.d == 1 ? (radial ? 1.0 : 0.0) : radial ? factor(at - y) : at * y;
-            }
-            for (std::size_t r = 0; r < rows; ++r) {
-                double* const to = out + r * columns;
-                if (radial) {
-                    const double share = coefficient * beside[r];
-                    if (std::abs(share) < 1e-30) continue;
-                    for (std::size_t c = 0; c < columns; ++c) to[c] += share * along[c];
-                } else if (term.kind == kLinear) {
-                    for (std::size_t c = 0; c < columns; ++c) to[c] += coefficient * (along[c] + beside[r]);
-                } else {
-                    const double rest = term.gamma * beside[r] + term.coef0;
-                    for (std::size_t c = 0; c < columns; ++c) {
-                        double base = term.gamma * along[c] + rest, value = coefficient;
-                        for (int degree = term.degree; degree > 0; --degree) value *= base;
-                        to[c] += value;
-                    }
-                }
+            if (coefficients[j] == 0.0) continue;
+            const double slope = gamma * points.x[j * points.d];
+            const double rest = (points.d == 1 ? 0.0 : gamma * y * points.x[j * points.d + 1]) + coef0;
+            powers[0] = 1.0;  // of the rest
+            for (std::size_t k = 1; k < size; ++k) powers[k] = powers[k - 1] * rest;
+            double share = coefficients[j] * term.scale;  // times slope^k and the binomial coefficient
+            for (std::size_t k = 0; k < size; ++k) {
+                sums[k] += share * powers[size - 1 - k];
+                share *= slope * static_cast<double>(size - 1 - k) / static_cast<double>(k + 1);
             }
         }
+        for (const double x : across) {
+            double value = 0.0;
+            for (std::size_t k = size; k-- > 0;) value = value * x + sums[k];
+            *out++ += value;
+        }
+    }
+}
+
+// Gaussian and Laplacian are products over the coordinates, so that exponentials are needed along the edges only; what
+// is left inside is a multiplication.
+void add_radial(const Points& points, const Term& term, const Vector& coefficients, const Vector& across,
+                const Vector& down, double* out) {
+    const auto factor = [&](double difference) {
+        const double size = term.kind == kGaussianKind ? difference * difference : std::abs(difference);
+        return std::exp(-term.gamma * size);
+    };
+    const std::size_t columns = across.size();
+    Vector along(columns);
+    for (std::size_t j = 0; j < points.n; ++j) {
+        const double coefficient = coefficients[j] * term.scale;
+        if (coefficient == 0.0) continue;
+        for (std::size_t c = 0; c < columns; ++c) along[c] = factor(across[c] - points.x[j * points.d]);
+        for (std::size_t r = 0; r < down.size(); ++r) {
+            const double share = coefficient * (points.d == 1 ? 1.0 : factor(down[r] - points.x[j * points.d + 1]));
+            if (std::abs(share) < 1e-30) continue;
+            double* const to = out + r * columns;
+            for (std::size_t c = 0; c < columns; ++c) to[c] += share * along[c];
+        }
+    }
+}
+
+// n places from the first on, evenly.
+Vector places(double first, double length, std::size_t n) {
+    Vector out(n, first);
+    for (std::size_t i = 1; i < n; ++i) out[i] = first + length * static_cast<double>(i) / static_cast<double>(n - 1);
+    return out;
+}
+
+}  // namespace
+
+void add_to_grid(const Points& points, const std::vector<Term>& terms, const Vector& coefficients, const Grid& grid,
+                 double* out) {
+    const Vector across = places(grid.left, grid.width, grid.columns);
+    const Vector down = places(grid.top, grid.height, points.d == 1 ? 1 : grid.rows);
+    for (const Term& term : terms) {
+        const bool radial = term.kind == kGaussianKind || term.kind == kLaplacianKind;
+        (radial ? add_radial : add_polynomial)(points, term, coefficients, across, down, out);
     }
 }
 

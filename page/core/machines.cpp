@@ -20,8 +20,15 @@ constexpr double kEps = std::numeric_limits<double>::epsilon();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // The violation at which pair steps end, for the equations of the free variables do the rest, and that if these fail.
 constexpr double kRough = 1e-4, kFine = 1e-11;
-// Pair steps for each variable, before the equations are tried and where they failed.
-constexpr std::int64_t kRoughSteps = 200, kFineSteps = 3000;
+// A violation that is good enough: kernel values of 1e5 leave no better one.
+constexpr double kGood = 1e-5;
+// Pair steps for each variable: before another way is tried, at the beginning of a path, where all else failed, and in a
+// round of the hard margin.
+constexpr std::int64_t kRoughSteps = 12, kFirstSteps = 200, kFineSteps = 500, kHardSteps = 300;
+// Where a path begins: prices at which pair steps are few, in units of 1/max k(x, x).
+constexpr double kFirstPrice = 0.1;
+// Prices beyond which no margin is sought, in the same unit.
+constexpr double kLastPrice = 1e9;
 // The bounds of mercer/solvers/dual/hulls.py: what rounding can leave of two equal points, the first tolerance as a
 // share of K, its factor, and the last.
 constexpr double kRoundingShare = 16.0 * kEps, kFirstTol = 1e-2, kTolFactor = 1e-2, kHardTol = 1e-10;
@@ -168,6 +175,18 @@ void share_among_copies(const Part& part, Vector* beta) {
     }
 }
 
+// Whether some point has both labels.
+bool holds_both_labels(const Part& part) {
+    for (std::size_t i = 0; i < part.y.size(); ++i) {
+        for (std::size_t j = i + 1; j < part.y.size(); ++j) {
+            bool same = part.y[i] != part.y[j];
+            for (std::size_t k = 0; same && k < part.d; ++k) same = part.x[i * part.d + k] == part.x[j * part.d + k];
+            if (same) return true;
+        }
+    }
+    return false;
+}
+
 Problem hulls(const Problem& problem) {
     Problem two = problem;
     const std::size_t n = problem.n();
@@ -294,28 +313,79 @@ void conclude(Part* part, const std::vector<Term>& terms, Vector beta) {
     part->beta = std::move(beta);
 }
 
+namespace {
+
+double largest_diagonal(const Problem& problem) {
+    double largest = 0.0;
+    for (std::size_t i = 0; i < problem.m; ++i) largest = std::max(largest, std::abs(problem.kernel[i * problem.m + i]));
+    return largest > 0.0 ? largest : 1.0;
+}
+
+bool all_finite(const Vector& x) {
+    return std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value); });
+}
+
+// The solution for bounds `price` times those of `unit`, by the path from a small price: pair steps at a large one take
+// long where a path of a few hundred events does not.
+bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t* steps) {
+    const double first = std::min(price, kFirstPrice / largest_diagonal(unit));
+    Problem small = unit;
+    for (std::size_t v = 0; v < unit.n(); ++v) {
+        small.lower[v] = first * unit.lower[v];
+        small.upper[v] = first * unit.upper[v];
+    }
+    Vector rough = small.feasible_start();
+    *steps += pair_steps(small, kRough, kFirstSteps, &rough).steps;
+    std::vector<std::int8_t> side;
+    if (!settle(small.family(), rough, &side, beta)) return false;
+    Walk walk(unit.in_bounds(), side, first);
+    std::size_t events = 0;
+    const std::size_t most = 60 * unit.n() + 2000;
+    if (!walk.go(price, [&](const Walk&, const Segment&) { return ++events > most; }) || walk.t < price) return false;
+    *beta = walk.beta_here();
+    return all_finite(*beta);
+}
+
+}  // namespace
+
 void solve(Part* part, const std::vector<Term>& terms) {
     const Problem& problem = part->problem;
-    Vector rough = problem.feasible_start();
-    part->steps = pair_steps(problem, kRough, kRoughSteps, &rough).steps;
+    Vector rough = problem.feasible_start(), beta;
+    const SmoResult begun = pair_steps(problem, kRough, kRoughSteps, &rough);
+    part->steps = begun.steps;
+    part->exact = true;
     std::vector<std::int8_t> side;
-    Vector beta;
-    part->exact = settle(problem.family(), rough, &side, &beta);
-    for (const double value : beta) part->exact = part->exact && std::isfinite(value);
-    if (part->exact) {
+    if (std::string_view(begun.reason) == "converged" && settle(problem.family(), rough, &side, &beta) &&
+        all_finite(beta)) {
         conclude(part, terms, beta);
-        if (part->proof.violation <= 1e-3 * kRough) return;
+        if (part->proof.violation <= kGood) return;
     }
-    part->exact = false;
-    part->steps += pair_steps(problem, kFine, kFineSteps, &rough).steps;
-    conclude(part, terms, rough);
+    if (problem.totals[0] == 0.0) {  // bounds that are multiples of one price
+        Problem unit = problem;
+        double price = 0.0;
+        for (std::size_t v = 0; v < problem.n(); ++v) price = std::max(price, problem.upper[v]);
+        for (std::size_t v = 0; v < problem.n(); ++v) {
+            unit.lower[v] = problem.lower[v] < 0.0 ? -1.0 : 0.0;
+            unit.upper[v] = problem.upper[v] > 0.0 ? 1.0 : 0.0;
+        }
+        if (solve_by_path(unit, price, &beta, &part->steps)) {
+            Part other = *part;
+            conclude(&other, terms, beta);
+            if (part->beta.empty() || other.proof.violation <= part->proof.violation) *part = std::move(other);
+            if (part->proof.violation <= kGood) return;
+        }
+    }
+    Part other = *part;
+    other.exact = false;
+    other.steps += pair_steps(problem, kFine, kFineSteps, &rough).steps;
+    conclude(&other, terms, rough);
+    if (part->beta.empty() || other.proof.violation < part->proof.violation) *part = std::move(other);
 }
 
 // The nearest points of the two classes' hulls: apart, and then the margin; or they meet, which refutes every margin.
 void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
     const Problem two = hulls(part->problem);
-    double typical = 0.0;
-    for (std::size_t i = 0; i < two.m; ++i) typical = std::max(typical, std::abs(two.kernel[i * two.m + i]));
+    const double typical = largest_diagonal(two);
     Vector beta = two.feasible_start();
     Certificate proof{};
     double energy = 0.0, tol = kFirstTol * typical, unit = 0.0;
@@ -323,8 +393,14 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
     part->steps = 0;
     part->exact = false;
     part->verdict = -1;
+    // Gaussian and Laplacian kernels separate any two classes of distinct points: hulls that meet to rounding then leave
+    // the question open.
+    const bool radial = std::any_of(terms.begin(), terms.end(), [](const Term& term) {
+        return term.kind == kGaussianKind || term.kind == kLaplacianKind;
+    });
+    const bool separates_all = radial && !holds_both_labels(*part);
     while (true) {
-        const SmoResult result = pair_steps(two, tol, kFineSteps, &beta);
+        const SmoResult result = pair_steps(two, tol, kHardSteps, &beta);
         part->steps += result.steps;
         balance(two, &beta);
         proof = certify(*part, two, terms, beta, &energy);
@@ -333,7 +409,10 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
         unit = size * size;
         const double below = std::max(0.0, -2.0 * (proof.dual + proof.gap));
         const double wanted = -kHardTol * proof.dual;
-        if (energy <= kRoundingShare * unit) part->verdict = 0;
+        if (energy <= kRoundingShare * unit) {
+            if (separates_all) break;
+            part->verdict = 0;
+        }
         if (below > kRoundingShare * unit) part->verdict = 1;
         if (part->verdict == 0 || (part->verdict == 1 && proof.violation <= wanted)) break;
         const std::string_view reason = result.reason;
@@ -342,39 +421,46 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
         const double next = wanted < proof.violation ? std::max(0.5 * wanted, kTolFactor * tol) : kTolFactor * tol;
         tol = std::max(least, std::min(next, 0.5 * tol));
     }
-    // In the machine's scale the equations of the support vectors make it exact, and may prove what pair steps could not;
-    // the box only has to be wide enough.
+    // In the machine's scale the equations of the support vectors make it exact; and the path in C ends at the hard
+    // margin. Either may prove what pair steps could not. The box only has to be wide enough.
     Problem wide = part->problem;
+    const auto try_out = [&](const Vector& candidate) {
+        double half = 0.0;
+        for (const double value : candidate) half += 0.5 * std::abs(value);
+        if (!(half > 0.0) || !all_finite(candidate)) return;
+        Vector again(candidate.size());
+        for (std::size_t i = 0; i < candidate.size(); ++i) again[i] = candidate[i] / half;
+        share_among_copies(*part, &again);
+        balance(two, &again);
+        const Certificate better = certify(*part, two, terms, again, &energy);
+        const bool apart = -2.0 * (better.dual + better.gap) > kRoundingShare * unit;
+        if (!apart || (part->verdict == 1 && better.violation > proof.violation)) return;
+        proof = better;
+        beta = again;
+        part->exact = true;
+        part->verdict = 1;
+    };
+    const auto widen = [&](double bound) {
+        for (std::size_t i = 0; i < beta.size(); ++i) (wide.p[i] > 0 ? wide.upper[i] : wide.lower[i]) = wide.p[i] * bound;
+    };
     const double rho = -proof.dual;
+    Vector exact;
     if (part->verdict != 0 && rho > std::numeric_limits<double>::min()) {
-        double sum = 0.0;
         Vector scaled(beta.size());
+        double sum = 0.0;
         for (std::size_t i = 0; i < beta.size(); ++i) {
             scaled[i] = beta[i] / rho;
             sum += std::abs(scaled[i]);
         }
-        for (std::size_t i = 0; i < beta.size(); ++i) {
-            (wide.p[i] > 0 ? wide.upper[i] : wide.lower[i]) = wide.p[i] * 10.0 * sum;
-        }
+        widen(10.0 * sum);
         std::vector<std::int8_t> side;
-        Vector exact;
-        if (settle(wide.family(), scaled, &side, &exact)) {
-            double half = 0.0;
-            for (const double value : exact) half += 0.5 * std::abs(value);
-            Vector again(exact.size());
-            for (std::size_t i = 0; i < exact.size(); ++i) again[i] = exact[i] / half;
-            share_among_copies(*part, &again);
-            balance(two, &again);
-            const Certificate better = certify(*part, two, terms, again, &energy);
-            const bool apart = -2.0 * (better.dual + better.gap) > kRoundingShare * unit;
-            if (apart && better.violation <= proof.violation) {
-                proof = better;
-                beta = again;
-                part->exact = true;
-                part->verdict = 1;
-            }
-        }
+        if (settle(wide.family(), scaled, &side, &exact)) try_out(exact);
     }
+    if (part->verdict == -1) {
+        widen(1.0);
+        if (solve_by_path(wide, kLastPrice / typical, &exact, &part->steps)) try_out(exact);
+    }
+    widen(kLastPrice / typical);
     part->hulls = beta;
     if (part->verdict != 1) {
         part->beta.assign(beta.size(), 0.0);

@@ -29,6 +29,7 @@ _COMMANDS = {
     "inspect": "tell what a model file holds",
     "convert": "convert a model to another format",
     "plot": "draw the decision of a model",
+    "toy": "an exact SVM under your hand, in the browser",
     "install-libsvm-names": "programs called svm-train and so on",
 }
 # Modules of commands that are called otherwise than the command.

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     piped = None if model.table is None else as_pipeline(model.table)
     data = read_data(args.file, args.format, args.target, training=False, wanted=wanted)
     estimator = piped or model.estimator(data.X.shape[1])
-    a, b = (0, 1) if args.features is None else (_column(text, data.names) for text in args.features)
+    a, b = (0, 1) if args.features is None else (column_called(text, data.names) for text in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
         display = DecisionDisplay.from_estimator(
@@ -78,7 +78,8 @@ def _truth(data: Data, estimator: Any) -> Any:
     return out
 
 
-def _column(text: str, names: Any) -> int:
+def column_called(text: str, names: Any) -> int:
+    """The place of a column that is given by its name or its number from 0 on."""
     if names is not None and text in names:
         return int(names.index(text))
     if not text.isdecimal():

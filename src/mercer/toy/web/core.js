@@ -70,9 +70,9 @@ export class Core {
     return Float64Array.from(this.view(this.wasm.hull_coefficients(k), this.n));
   }
 
-  // f of every part at columns x rows places; a view that the next call overwrites.
+  // f of every part at columns x rows places.
   grid(parts, left, top, width, height, columns, rows) {
-    return this.view(this.wasm.grid(left, top, width, height, columns, rows), parts * columns * rows);
+    return this.view(this.wasm.grid(left, top, width, height, columns, rows), parts * columns * rows).slice();
   }
 
   // The solutions of part k for every C of a range: segments on which the coefficients are linear in C.

@@ -1,0 +1,139 @@
+"""``mercer toy``: the page with an SVM under your hand, as a local file or served on the loopback address."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import webbrowser
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.cli.data import Data, read_data
+from mercer.cli.formats import FORMATS
+from mercer.cli.plot import column_called
+from mercer.cli.terminal import WithExamples, examples
+from mercer.files.atomic_write import replacing
+from mercer.toy import link, page
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+# As src/mercer/toy/web/formats.js has them.
+_MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
+
+
+def register(commands: Subparsers) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "toy",
+        allow_abbrev=False,
+        description="Open a page in the browser on which points are added and dragged, and an exact SVM follows with "
+        "its certificate: classification, regression and novelty. It works without a network.",
+        formatter_class=WithExamples,
+        epilog=examples(
+            ("mercer toy", "the page"),
+            ("mercer toy fourclass", "with the points of a file"),
+            ("mercer toy iris.csv --target species --features 2 3", "two features of a table"),
+            ("mercer toy --serve", "for a browser that cannot open local files"),
+            ("mercer toy --output toy.html", "write it, to send or to publish"),
+        ),
+    )
+    parser.add_argument(
+        "file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
+    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds labels or targets")
+    parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
+    parser.add_argument("--task", choices=("classify", "regress", "novelty"), default="classify", help="(classify)")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write the page there, and open nothing")
+    parser.add_argument(
+        "--serve", action="store_true", help="serve it on 127.0.0.1 until Ctrl-C, and print the address"
+    )
+    parser.add_argument("--port", type=int, default=0, help="of --serve (a free one)")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry out the subcommand."""
+    text = page("" if args.file is None else _points(args))
+    if args.output is not None:
+        with replacing(args.output) as file:
+            file.write(text.encode())
+        print(f"saved {args.output}")
+        return
+    if args.serve:
+        with _server(text, args.port) as server:
+            print(f"http://127.0.0.1:{server.server_port}/ until Ctrl-C", flush=True)
+            server.serve_forever()
+    folder = Path(tempfile.mkdtemp(prefix="mercer-toy-"))  # nobody else can have put something there
+    path = folder / "toy.html"
+    path.write_text(text, encoding="utf-8")
+    opened = webbrowser.open(path.as_uri())
+    print(f"{'opened' if opened else 'no browser was found; open'} {path}")
+
+
+def _points(args: argparse.Namespace) -> str:
+    """The file's rows as the end of an address."""
+    regress = args.task == "regress"
+    data = read_data(args.file, args.format, args.target, training=args.task != "novelty", regression=regress)
+    if data.X.shape[0] > _MOST_POINTS:
+        raise ValueError(
+            f"{data.source} has {data.X.shape[0]:,} rows, but the page takes up to {_MOST_POINTS}: take some of them, "
+            "or train on all with mercer train"
+        )
+    wanted = [0] if regress else [0, 1]
+    if args.features is not None:
+        wanted = [column_called(text, data.names) for text in args.features[: len(wanted)]]
+    elif data.X.shape[1] > 2:
+        raise ValueError(
+            f"{data.source} has {data.X.shape[1]} features, but the page has two: choose them with --features"
+        )
+    X = _columns(data, wanted)
+    if not np.isfinite(X).all() or float(np.abs(X).max(initial=0.0)) > _FARTHEST:
+        raise ValueError(f"the page takes finite numbers up to ±{_FARTHEST:g}: scale {data.source} with mercer scale")
+    if regress:
+        return link("regress", [(x, float(y), 0) for x, y in zip(X[:, 0], data.y, strict=True)])
+    classes = np.zeros(len(X), dtype=int) if args.task == "novelty" else _classes(data)
+    return link(args.task, [(a, b, int(c)) for (a, b), c in zip(X, classes, strict=True)])
+
+
+def _columns(data: Data, wanted: list[int]) -> Any:
+    """These columns as an array; one that the file has no entry of is zero."""
+    X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
+    out = np.zeros((X.shape[0], len(wanted)))
+    for k, place in enumerate(wanted):
+        if place < X.shape[1]:
+            out[:, k] = X[:, place]
+    return out
+
+
+def _classes(data: Data) -> Any:
+    """0, 1, … for the labels; +1 before −1, as the page draws them, and names in their order."""
+    labels, classes = np.unique(np.asarray(data.y), return_inverse=True)
+    if len(labels) > _MOST_CLASSES:
+        raise ValueError(f"{data.source} has {len(labels)} classes, but the page has {_MOST_CLASSES}")
+    return len(labels) - 1 - classes if labels.dtype.kind in "iuf" else classes
+
+
+def _server(text: str, port: int) -> HTTPServer:
+    """A server on the loopback address that knows one page."""
+    content = text.encode()
+
+    class OnePage(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path.partition("?")[0] != "/":
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing: the address is all that is printed."""
+
+    return HTTPServer(("127.0.0.1", port), OnePage)

@@ -1,0 +1,505 @@
+// Pictures on a canvas: the plane with regions, margins and points, α against C, and the box of a step.
+
+// Okabe and Ito's colours, which stay apart for every kind of colour vision; each class has a shape of its own too.
+export const COLOURS = [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167]];
+export const SHAPES = ["circle", "square", "triangle", "diamond"];
+export const css = (colour, alpha = 1) => `rgba(${colour.join(",")},${alpha})`;
+
+export const GRID = 200;
+
+// The size of a canvas in CSS pixels, with as many real ones as the screen has.
+export function sized(canvas) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const { width, height } = canvas.getBoundingClientRect();
+  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return { context, width, height };
+}
+
+export function ink() {
+  const style = getComputedStyle(document.documentElement);
+  const value = (name) => style.getPropertyValue(name).trim();
+  return { text: value("--ink"), soft: value("--soft"), line: value("--line"), card: value("--card"), accent: value("--accent") };
+}
+
+export class Frame {
+  constructor(view, width, height) {
+    Object.assign(this, { view, width, height });
+  }
+
+  x(value) { return ((value - this.view.left) / this.view.width) * this.width; }
+  y(value) { return ((this.view.top - value) / this.view.height) * this.height; }
+  back(px, py) {
+    return { x: this.view.left + (px / this.width) * this.view.width, y: this.view.top - (py / this.height) * this.view.height };
+  }
+}
+
+export function shape(context, kind, x, y, r) {
+  context.beginPath();
+  if (kind === "circle") context.arc(x, y, r, 0, 2 * Math.PI);
+  else if (kind === "square") context.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r);
+  else {
+    const corners = kind === "triangle" ? [[0, -1.25], [1.1, 0.8], [-1.1, 0.8]] : [[0, -1.3], [1.1, 0], [0, 1.3], [-1.1, 0]];
+    corners.forEach(([a, b], i) => (i ? context.lineTo(x + a * r, y + b * r) : context.moveTo(x + a * r, y + b * r)));
+    context.closePath();
+  }
+}
+
+// Who wins at each place of the grid, by votes of the pairs and then by their values, and by how much.
+function winners(grid, pairs, classes) {
+  const size = GRID * GRID;
+  const best = new Uint8Array(size);
+  const lead = new Float32Array(size);
+  const votes = new Float64Array(4);
+  for (let i = 0; i < size; ++i) {
+    votes.fill(0);
+    pairs.forEach(([a, b], k) => {
+      const f = grid[k * size + i];
+      votes[f >= 0 ? a : b] += 1;
+      const soft = 0.3 * Math.tanh(f) / pairs.length;
+      votes[a] += soft;
+      votes[b] -= soft;
+    });
+    let winner = classes[0];
+    for (const c of classes) if (votes[c] > votes[winner]) winner = c;
+    let least = Infinity;
+    pairs.forEach(([a, b], k) => {
+      if (a === winner || b === winner) least = Math.min(least, Math.abs(grid[k * size + i]));
+    });
+    best[i] = winner;
+    lead[i] = least;
+  }
+  return { best, lead };
+}
+
+const buffer = document.createElement("canvas");
+buffer.width = buffer.height = GRID;
+
+function paint(context, frame, colourAt) {
+  const own = buffer.getContext("2d");
+  const image = own.createImageData(GRID, GRID);
+  for (let i = 0; i < GRID * GRID; ++i) colourAt(i, image.data, 4 * i);
+  own.putImageData(image, 0, 0);
+  // The outermost values of the grid lie on the edges of the view.
+  const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
+  context.imageSmoothingEnabled = true;
+  context.drawImage(buffer, -w / 2, -h / 2, frame.width + w, frame.height + h);
+}
+
+// The lines on which a grid of values is `level`, by marching squares; `where` may leave cells out. Pieces are chained,
+// so that dashes go along them.
+function contour(context, frame, grid, offset, level, where) {
+  const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
+  const next = new Map(); // from each cut edge of the grid to the one or two that it is joined with
+  const place = new Map();
+  const join = (a, b) => {
+    if (next.has(a)) next.get(a).push(b);
+    else next.set(a, [b]);
+  };
+  for (let r = 0; r + 1 < GRID; ++r) {
+    for (let c = 0; c + 1 < GRID; ++c) {
+      const i = offset + r * GRID + c;
+      const [a, b, d, e] = [grid[i] - level, grid[i + 1] - level, grid[i + GRID + 1] - level, grid[i + GRID] - level];
+      const above = (a > 0) + (b > 0) + (d > 0) + (e > 0);
+      if (above === 0 || above === 4 || (where && !where(r * GRID + c))) continue;
+      const cell = 2 * (r * GRID + c); // an edge's number: that of its first corner, twice, and 1 more if it goes down
+      const cuts = [];
+      const cut = (edge, x, y) => {
+        place.set(edge, [x * w, y * h]);
+        cuts.push(edge);
+      };
+      if (a > 0 !== b > 0) cut(cell, c + a / (a - b), r);
+      if (b > 0 !== d > 0) cut(cell + 3, c + 1, r + b / (b - d));
+      if (e > 0 !== d > 0) cut(cell + 2 * GRID, c + e / (e - d), r + 1);
+      if (a > 0 !== e > 0) cut(cell + 1, c, r + a / (a - e));
+      for (let k = 0; k + 1 < cuts.length; k += 2) {
+        join(cuts[k], cuts[k + 1]);
+        join(cuts[k + 1], cuts[k]);
+      }
+    }
+  }
+  context.beginPath();
+  const follow = (from) => {
+    let at = from;
+    context.moveTo(...place.get(at));
+    for (;;) {
+      const to = next.get(at)?.pop();
+      if (to === undefined) return;
+      const back = next.get(to);
+      back.splice(back.indexOf(at), 1);
+      context.lineTo(...place.get(to));
+      at = to;
+    }
+  };
+  for (const [edge, joined] of next) if (joined.length === 1) follow(edge); // lines that end at the frame
+  for (const [edge, joined] of next) while (joined.length) follow(edge); // closed ones
+  context.stroke();
+}
+
+const shade = (f) => 0.1 + 0.34 * Math.min(1, Math.abs(f) / 2);
+
+function paintClasses(context, frame, shown, colours) {
+  const { grid, pairs, classes } = shown;
+  if (pairs.length === 0) return;
+  if (pairs.length === 1) {
+    const [a, b] = pairs[0];
+    paint(context, frame, (i, data, at) => {
+      const colour = COLOURS[grid[i] >= 0 ? a : b];
+      [data[at], data[at + 1], data[at + 2]] = colour;
+      data[at + 3] = 255 * shade(grid[i]);
+    });
+    context.lineWidth = 1.6;
+    context.setLineDash([7, 5]);
+    for (const [level, c] of [[1, a], [-1, b]]) {
+      context.strokeStyle = css(COLOURS[c]);
+      contour(context, frame, grid, 0, level);
+    }
+    context.setLineDash([]);
+    context.lineWidth = 2.4;
+    context.strokeStyle = colours.text;
+    contour(context, frame, grid, 0, 0);
+    return;
+  }
+  const { best, lead } = winners(grid, pairs, classes);
+  paint(context, frame, (i, data, at) => {
+    [data[at], data[at + 1], data[at + 2]] = COLOURS[best[i]];
+    data[at + 3] = 255 * shade(lead[i]);
+  });
+  // A border between two classes is where the f of their own pair is zero.
+  context.strokeStyle = colours.text;
+  context.lineWidth = 2;
+  pairs.forEach(([a, b], k) => {
+    const near = (i) => [i, i + 1, i + GRID, i + GRID + 1].some((j) => best[j] === a) && [i, i + 1, i + GRID, i + GRID + 1].some((j) => best[j] === b);
+    contour(context, frame, grid, k * GRID * GRID, 0, near);
+  });
+}
+
+function paintNovelty(context, frame, { grid }, colours) {
+  let most = 0;
+  for (const f of grid) most = Math.max(most, Math.abs(f));
+  paint(context, frame, (i, data, at) => {
+    [data[at], data[at + 1], data[at + 2]] = grid[i] >= 0 ? COLOURS[0] : [128, 128, 128];
+    data[at + 3] = 255 * (0.06 + 0.4 * Math.min(1, Math.abs(grid[i]) / (most || 1)));
+  });
+  context.strokeStyle = colours.text;
+  context.lineWidth = 2.4;
+  contour(context, frame, grid, 0, 0);
+}
+
+function paintTube(context, frame, { grid, columns }, epsilon, colours) {
+  const place = (i) => (i / (columns - 1)) * frame.width;
+  const line = (shift, backwards) => {
+    for (let k = 0; k < columns; ++k) {
+      const i = backwards ? columns - 1 - k : k;
+      context.lineTo(place(i), Math.max(-1e4, Math.min(1e4, frame.y(grid[i] + shift))));
+    }
+  };
+  context.fillStyle = css(COLOURS[0], 0.16);
+  context.beginPath();
+  line(epsilon, false);
+  line(-epsilon, true);
+  context.fill();
+  context.setLineDash([6, 5]);
+  context.lineWidth = 1.2;
+  context.strokeStyle = css(COLOURS[0]);
+  for (const shift of [epsilon, -epsilon]) {
+    context.beginPath();
+    line(shift, false);
+    context.stroke();
+  }
+  context.setLineDash([]);
+  context.lineWidth = 2.6;
+  context.strokeStyle = colours.text;
+  context.beginPath();
+  line(0, false);
+  context.stroke();
+}
+
+// From a point against the slope of f until f is `goal`: the way that its slack measures.
+function wayTo(goal, shown, frame, point) {
+  const { grid } = shown;
+  const at = (x, y) => {
+    const c = Math.min(GRID - 1.001, Math.max(0, (frame.x(x) / frame.width) * (GRID - 1)));
+    const r = Math.min(GRID - 1.001, Math.max(0, (frame.y(y) / frame.height) * (GRID - 1)));
+    const [i, u, v] = [Math.floor(r) * GRID + Math.floor(c), c % 1, r % 1];
+    return (1 - v) * ((1 - u) * grid[i] + u * grid[i + 1]) + v * ((1 - u) * grid[i + GRID] + u * grid[i + GRID + 1]);
+  };
+  let { x, y } = point;
+  const step = frame.view.width / 80;
+  for (let k = 0; k < 12; ++k) {
+    const f = at(x, y);
+    const [dx, dy] = [(at(x + step, y) - at(x - step, y)) / (2 * step), (at(x, y + step) - at(x, y - step)) / (2 * step)];
+    const square = dx * dx + dy * dy;
+    if (Math.abs(goal - f) < 0.01 || square < 1e-9) break;
+    const size = Math.min(1, step * 3 / (Math.abs(goal - f) / Math.sqrt(square)));
+    x += size * ((goal - f) / square) * dx;
+    y += size * ((goal - f) / square) * dy;
+  }
+  return { x, y };
+}
+
+function whiskers(context, frame, state, shown, colours) {
+  context.lineWidth = 1.3;
+  context.strokeStyle = colours.soft;
+  context.beginPath();
+  state.points.forEach((point, i) => {
+    if (!(shown.slack[i] > 1e-6)) return;
+    let end = null;
+    if (state.task === "regress") {
+      const f = shown.parts[0].f[i];
+      end = { x: point.x, y: f + Math.sign(point.y - f) * state.epsilon };
+    } else if (shown.pairs.length === 1 || state.task === "novelty") {
+      const goal = state.task === "novelty" ? 0 : point.c === shown.pairs[0][0] ? 1 : -1;
+      end = wayTo(goal, shown, frame, point);
+    }
+    if (!end) return;
+    context.moveTo(frame.x(point.x), frame.y(point.y));
+    context.lineTo(frame.x(end.x), frame.y(end.y));
+  });
+  context.stroke();
+}
+
+// The corners of the smallest convex polygon around some points (Andrew's monotone chain).
+export function convexHull(points) {
+  const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y);
+  const turn = (o, a, b) => (a.x - o.x) * (b.y - o.y) - (a.y - o.y) * (b.x - o.x);
+  const half = (list) => {
+    const out = [];
+    for (const p of list) {
+      while (out.length > 1 && turn(out.at(-2), out.at(-1), p) <= 0) out.pop();
+      out.push(p);
+    }
+    return out.slice(0, -1);
+  };
+  return sorted.length < 3 ? sorted : [...half(sorted), ...half(sorted.reverse())];
+}
+
+// Only a linear kernel's hulls are in the plane.
+function hulls(context, frame, state, shown) {
+  if (!shown.hull || state.kernels.join() !== "linear" || shown.pairs.length !== 1) return;
+  const nearest = [];
+  for (const [c, sign] of [[shown.pairs[0][0], 1], [shown.pairs[0][1], -1]]) {
+    const own = convexHull(state.points.filter((point) => point.c === c));
+    context.beginPath();
+    own.forEach((p, i) => (i ? context.lineTo(frame.x(p.x), frame.y(p.y)) : context.moveTo(frame.x(p.x), frame.y(p.y))));
+    context.closePath();
+    context.fillStyle = css(COLOURS[c], 0.16);
+    context.fill();
+    context.strokeStyle = css(COLOURS[c]);
+    context.lineWidth = 1.2;
+    context.stroke();
+    const at = { x: 0, y: 0 };
+    shown.hull.forEach((weight, i) => {
+      if (weight * sign <= 0) return;
+      at.x += Math.abs(weight) * state.points[i].x;
+      at.y += Math.abs(weight) * state.points[i].y;
+    });
+    nearest.push(at);
+  }
+  context.strokeStyle = css([120, 120, 120]);
+  context.lineWidth = 2;
+  context.beginPath();
+  nearest.forEach((p, i) => (i ? context.lineTo(frame.x(p.x), frame.y(p.y)) : context.moveTo(frame.x(p.x), frame.y(p.y))));
+  context.stroke();
+  for (const p of nearest) {
+    shape(context, "diamond", frame.x(p.x), frame.y(p.y), 5);
+    context.fillStyle = css([120, 120, 120]);
+    context.fill();
+  }
+}
+
+function axes(context, frame, colours) {
+  context.font = "11px system-ui, sans-serif";
+  context.fillStyle = colours.soft;
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  const step = 10 ** Math.floor(Math.log10(frame.view.width / 4));
+  const unit = frame.view.width / step > 10 ? 2 * step : step;
+  const round = (value) => String(Number(value.toPrecision(6)));
+  for (let v = Math.ceil((frame.view.left + 0.1 * unit) / unit) * unit; v <= frame.view.left + frame.view.width; v += unit) {
+    context.fillText(round(v), frame.x(v) + 3, frame.height - 4);
+  }
+  for (let v = Math.ceil((frame.view.top - frame.view.height + 0.1 * unit) / unit) * unit; v < frame.view.top; v += unit) {
+    context.fillText(round(v), 4, frame.y(v) - 3);
+  }
+}
+
+export function drawPlane(canvas, state, shown, ui) {
+  const { context, width, height } = sized(canvas);
+  const frame = new Frame(state.view, width, height);
+  const colours = ink();
+  if (shown.grid) {
+    if (state.task === "classify") paintClasses(context, frame, shown, colours);
+    else if (state.task === "novelty") paintNovelty(context, frame, shown, colours);
+    else paintTube(context, frame, shown, state.epsilon, colours);
+  }
+  hulls(context, frame, state, shown);
+  axes(context, frame, colours);
+  if (shown.grid) whiskers(context, frame, state, shown, colours);
+  state.points.forEach((point, i) => {
+    const [x, y] = [frame.x(point.x), frame.y(point.y)];
+    const kind = shown.kind ? shown.kind[i] : 0;
+    const colour = COLOURS[state.task === "classify" ? point.c : 0];
+    const form = state.task === "classify" ? SHAPES[point.c] : "circle";
+    if (kind) {  // a support vector: a ring where it is free, a disc behind it where it is bounded
+      shape(context, "circle", x, y, 10);
+      context.lineWidth = kind === 1 ? 2.2 : 1;
+      context.strokeStyle = colours.text;
+      if (kind === 2) {
+        context.fillStyle = css(colour, 0.35);
+        context.fill();
+      }
+      context.stroke();
+    }
+    shape(context, form, x, y, 5);
+    context.fillStyle = css(colour);
+    context.fill();
+    context.lineWidth = 1.2;
+    context.strokeStyle = colours.card;
+    context.stroke();
+    if (ui.selected.has(i)) {
+      context.setLineDash([3, 3]);
+      context.strokeStyle = colours.accent;
+      context.lineWidth = 2;
+      context.strokeRect(x - 12, y - 12, 24, 24);
+      context.setLineDash([]);
+    }
+  });
+  if (ui.pair) {
+    context.strokeStyle = colours.accent;
+    context.lineWidth = 3;
+    context.beginPath();
+    ui.pair.forEach((i, k) => {
+      const [x, y] = [frame.x(state.points[i].x), frame.y(state.points[i].y)];
+      if (k) context.lineTo(x, y);
+      else context.moveTo(x, y);
+    });
+    context.stroke();
+    for (const i of ui.pair) {
+      shape(context, "circle", frame.x(state.points[i].x), frame.y(state.points[i].y), 13);
+      context.stroke();
+    }
+  }
+  if (ui.band) {
+    const { from, to } = ui.band;
+    context.setLineDash([5, 4]);
+    context.strokeStyle = colours.accent;
+    context.lineWidth = 1.5;
+    context.strokeRect(frame.x(from.x), frame.y(from.y), frame.x(to.x) - frame.x(from.x), frame.y(to.y) - frame.y(from.y));
+    context.setLineDash([]);
+  }
+  if (ui.cursor) {
+    const [x, y] = [frame.x(ui.cursor.x), frame.y(ui.cursor.y)];
+    context.strokeStyle = colours.accent;
+    context.lineWidth = 2;
+    context.beginPath();
+    context.moveTo(x - 9, y);
+    context.lineTo(x + 9, y);
+    context.moveTo(x, y - 9);
+    context.lineTo(x, y + 9);
+    context.stroke();
+  }
+}
+
+// α/C of every point against C, on a log scale; the line is the C of now.
+export function drawPath(canvas, path, state, range) {
+  const { context, width, height } = sized(canvas);
+  const colours = ink();
+  const [low, high] = range.map(Math.log10);
+  const pad = { left: 28, right: 18, top: 8, bottom: 20 };
+  const x = (C) => pad.left + ((Math.log10(C) - low) / (high - low)) * (width - pad.left - pad.right);
+  const y = (share) => pad.top + (1 - share) * (height - pad.top - pad.bottom);
+  context.font = "11px system-ui, sans-serif";
+  context.fillStyle = colours.soft;
+  context.strokeStyle = colours.line;
+  for (let e = Math.ceil(low); e <= high; ++e) {
+    context.beginPath();
+    context.moveTo(x(10 ** e), y(0));
+    context.lineTo(x(10 ** e), y(1));
+    context.stroke();
+    context.fillText(e === 0 ? "1" : e === 1 ? "10" : `1e${e}`, x(10 ** e) - 8, height - 6);
+  }
+  context.fillText("C", 8, y(1) + 8);
+  context.fillText("0", 8, y(0));
+  context.lineWidth = 1.1;
+  state.points.forEach((point, i) => {
+    context.strokeStyle = css(COLOURS[point.c], 0.75);
+    context.beginPath();
+    let begun = false;
+    for (const { from, to, betaFrom, betaTo } of path.segments) {
+      // Linear in C, so that α/C bends on this scale.
+      const pieces = 2 + Math.ceil(20 * Math.log10(to / from));
+      for (let k = 0; k <= pieces; ++k) {
+        const C = from * (to / from) ** (k / pieces);
+        const beta = betaFrom[i] + ((C - from) / (to - from)) * (betaTo[i] - betaFrom[i]);
+        const [px, py] = [x(C), y(Math.abs(beta) / C)];
+        if (begun) context.lineTo(px, py);
+        else context.moveTo(px, py);
+        begun = true;
+      }
+    }
+    context.stroke();
+  });
+  context.strokeStyle = colours.accent;
+  context.lineWidth = 2;
+  context.beginPath();
+  context.moveTo(x(state.C), y(0));
+  context.lineTo(x(state.C), y(1));
+  context.stroke();
+  return { toC: (px) => 10 ** (low + ((px - pad.left) / (width - pad.left - pad.right)) * (high - low)) };
+}
+
+// The square of the two α of a step: the line that the equality leaves, where it was, where it wanted to go and went.
+export function drawBox(canvas, step, C, same) {
+  const { context, width, height } = sized(canvas);
+  const colours = ink();
+  if (!step) return;
+  const pad = 30;
+  const x = (a) => pad + (a / C) * (width - 2 * pad);
+  const y = (a) => height - pad - (a / C) * (height - 2 * pad);
+  context.font = "12px system-ui, sans-serif";
+  context.strokeStyle = colours.soft;
+  context.lineWidth = 1.5;
+  context.strokeRect(x(0), y(C), x(C) - x(0), y(0) - y(C));
+  context.fillStyle = colours.soft;
+  context.fillText("α", width / 2 - 10, height - 8);
+  context.fillText("i", width / 2 - 2, height - 5);
+  context.fillText("α", 6, height / 2);
+  context.fillText("j", 14, height / 2 + 3);
+  context.fillText("0", x(0) - 10, y(0) + 12);
+  context.fillText("C", x(C) - 4, y(0) + 14);
+  context.fillText("C", x(0) - 14, y(C) + 4);
+  const [si, sj] = same.signs;
+  const move = (t) => [step.alphaI + si * t, step.alphaJ - sj * t];
+  const line = (from, to) => {
+    context.beginPath();
+    context.moveTo(x(from[0]), y(from[1]));
+    context.lineTo(x(to[0]), y(to[1]));
+    context.stroke();
+  };
+  const room = Math.min(step.roomI, step.roomJ);
+  const behind = Math.min(si > 0 ? step.alphaI : C - step.alphaI, sj > 0 ? C - step.alphaJ : step.alphaJ);
+  context.strokeStyle = colours.line;
+  context.lineWidth = 3;
+  line(move(-behind), move(room));
+  if (Number.isFinite(step.newton)) {
+    const wish = move(Math.min(step.newton, room + 0.25 * C));
+    context.setLineDash([4, 4]);
+    context.strokeStyle = colours.soft;
+    context.lineWidth = 1.5;
+    line(move(0), wish);
+    context.setLineDash([]);
+    shape(context, "diamond", x(wish[0]), y(wish[1]), 4);
+    context.stroke();
+  }
+  context.strokeStyle = context.fillStyle = colours.accent;
+  context.lineWidth = 3;
+  line(move(0), move(step.size));
+  for (const [t, r] of [[0, 3], [step.size, 5]]) {
+    shape(context, "circle", x(move(t)[0]), y(move(t)[1]), r);
+    context.fill();
+  }
+}

@@ -1,0 +1,81 @@
+"""``mercer toy``: what it writes, opens and serves."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from cli.commands import run
+from mercer import toy
+
+
+def start_of(path: Path) -> str:
+    """What a page was made to begin with."""
+    found = re.search(r'data-start="([^"]*)"', path.read_text(encoding="utf-8"))
+    assert found is not None
+    return html.unescape(found[1])
+
+
+def test_it_opens_a_local_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
+    run("toy")
+    [url] = opened
+    path = Path(urllib.request.url2pathname(url.removeprefix("file://")))
+    assert path.read_text(encoding="utf-8") == toy.page()
+    assert str(path) in capsys.readouterr().out
+
+
+def test_points_of_a_file(folder: Path) -> None:
+    Path("four").write_text("+1 1:0.5 2:1\n-1 1:-2\n+1 2:0.25\n")
+    run("toy", "four", "--output", "toy.html")
+    assert start_of(Path("toy.html")) == "#task=classify&points=0.5,1,0;-2,0,1;0,0.25,0"
+    Path("table.csv").write_text("a,b,c,kind\n1,2,3,x\n4,5,6,y\n")
+    run("toy", "table.csv", "--target", "kind", "--features", "a", "c", "--output", "toy.html")
+    assert start_of(Path("toy.html")) == "#task=classify&points=1,3,0;4,6,1"
+    Path("line.csv").write_text("x,y\n1,2\n2,4.5\n")
+    run("toy", "line.csv", "--target", "y", "--task", "regress", "--output", "toy.html")
+    assert start_of(Path("toy.html")) == "#task=regress&points=1,2,0;2,4.5,0"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("".join(f"{i % 2} 1:{i / 999}\n" for i in range(501)), "up to 500"),
+        ("1 1:1 2:2 3:3\n0 1:1\n", "choose them with --features"),
+        ("".join(f"{i} 1:{i}\n" for i in range(5)), "5 classes"),
+        ("1 1:1e5\n0 1:2\n", "mercer scale"),
+    ],
+    ids=["rows", "features", "classes", "size"],
+)
+def test_what_the_page_cannot_hold_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    Path("data").write_text(text)
+    run("toy", "data", "--output", "toy.html", code=1)
+    assert told in capsys.readouterr().err
+    assert not Path("toy.html").exists()
+
+
+def test_it_serves_one_page_on_the_loopback_address() -> None:
+    code = "import sys; from mercer.cli.main import main; sys.exit(main(['toy', '--serve']))"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.match(r"(http://127\.0\.0\.1:\d+/)", server.stdout.readline())
+            assert found is not None
+            with urllib.request.urlopen(found[1], timeout=20) as answer:
+                assert answer.read().decode() == toy.page()
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(found[1] + "etc/passwd", timeout=20)
+        finally:
+            server.kill()
