@@ -39,6 +39,6 @@ def test_a_refusal_comes_before_the_solver():
 
 def test_every_refusal_names_another_solver():
     y = np.array([1.0, -1.0, 1.0, -1.0])
-    small = gram_for(as_kernel("precomputed"), np.eye(4), budget=70 * 9)
+    small = gram_for(as_kernel("precomputed"), np.eye(4), budget=85 * 9)
     with pytest.raises(ValueError, match=r"4 variables.*at most 3 fit.*Use solver='decomposition'"):
         SOLVERS["qp"](c_svc(y, 1.0), small, Stop(tol=1e-3, max_iter=10))

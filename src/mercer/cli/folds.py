@@ -15,8 +15,8 @@ from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
 from mercer.estimators import NuSVC
-from mercer.held_out.folds import part_of
 from mercer.progress import waiting
+from mercer.tables.frame import part_of
 
 Split = tuple[Indices, Indices]
 

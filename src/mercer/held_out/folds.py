@@ -16,13 +16,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
-from mercer.arrays import Floats, Indices, is_sparse, take
+from mercer.arrays import Floats, Indices, take
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.families.joint import JOINT
 from mercer.fitting.pipeline.fit import Fit
 from mercer.kernels import Kernel
 from mercer.sameness import grouped, key_of
-from mercer.tables.frame import Frame
+from mercer.tables.frame import part_of
 
 # The rows that a fold trains on, and those that it leaves out.
 Splits = list[tuple[Indices, Indices]]
@@ -126,17 +126,6 @@ def shares(machine: Any) -> str | None:
     if isinstance(machine.kernel, str) and machine.kernel == "linear":
         return "a linear kernel needs no kernel values on few columns, and is fitted fold by fold"
     return None
-
-
-def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
-    """Rows of the samples; of a kernel matrix also its columns."""
-    if isinstance(X, Frame):
-        return X.rows(rows)
-    if hasattr(X, "iloc"):
-        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
-    if columns is None:
-        return take(X, rows)
-    return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]
 
 
 def _places(rows: Any, n: int) -> Indices:

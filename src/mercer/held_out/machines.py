@@ -12,8 +12,9 @@ from sklearn.utils.metaestimators import _safe_split
 from mercer.arrays import Floats, Indices
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.around import decision_values, machine_of, weight_option
-from mercer.held_out.folds import Splits, part_of
+from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
+from mercer.tables.frame import part_of
 
 
 def out_of_fold(

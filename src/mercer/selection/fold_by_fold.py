@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 
 from mercer.held_out.around import machine_of, weight_option
-from mercer.held_out.folds import part_of
 from mercer.selection.scoring import asks_predictions_only, scored
+from mercer.tables.frame import part_of
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search

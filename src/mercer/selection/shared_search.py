@@ -11,12 +11,13 @@ import numpy as np
 
 from mercer.arrays import n_samples, stack
 from mercer.held_out.fold_fits import FoldFit, affordable, fit_folds
-from mercer.held_out.folds import SharedFolds, part_of, shares
+from mercer.held_out.folds import SharedFolds, shares
 from mercer.sameness import grouped, key_of_params
 from mercer.selection.grids import OF_KERNELS, PRICES, machine_of, made, without
 from mercer.selection.held_out import NeedsModel, score_of_values
 from mercer.selection.scoring import asks_predictions_only
 from mercer.selection.steps import Steps
+from mercer.tables.frame import part_of
 
 if TYPE_CHECKING:
     from mercer.selection.tune import Search

@@ -16,7 +16,7 @@ from sklearn.utils import column_or_1d
 from mercer.arrays import is_sparse, n_samples
 from mercer.errors import held_warnings, warn_user
 from mercer.fitting.pipeline.limits import bytes_of, deadline_of
-from mercer.held_out.folds import folds_of, part_of
+from mercer.held_out.folds import folds_of
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
 from mercer.progress import Reporter
@@ -32,7 +32,7 @@ from mercer.selection.shared_search import SharedSearch
 from mercer.selection.steps import Steps
 from mercer.selection.summary import params_told
 from mercer.tables.estimator import Tabular
-from mercer.tables.frame import Frame, frame_of
+from mercer.tables.frame import Frame, frame_of, part_of
 from mercer.threads import effective_n_threads
 
 

@@ -22,12 +22,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from mercer.errors import warn_user
-from mercer.held_out.folds import part_of
 from mercer.held_out.leave_one_out import leave_one_out
 from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.selection.criteria import refusal
 from mercer.selection.grids import made
 from mercer.selection.held_out import NeedsModel, score_of_values
+from mercer.tables.frame import part_of
 from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from mercer.arrays import Indices, is_sparse
+from mercer.arrays import Indices, is_sparse, take
 from mercer.tables.cells import Cells, cells_of
 
 
@@ -86,3 +86,14 @@ def _of_pandas(series: Any) -> Any:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)
         return series.to_numpy(dtype="datetime64[us]")
     return series.to_numpy() if kind == "m" else series.to_numpy(dtype=object)
+
+
+def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
+    """Rows of the samples; of a kernel matrix also its columns."""
+    if isinstance(X, Frame):
+        return X.rows(rows)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows] if columns is None else X.iloc[rows, columns]
+    if columns is None:
+        return take(X, rows)
+    return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]

@@ -64,9 +64,13 @@ class IterationPath:
     errors: Floats
     norms: Floats
     dof: Floats
-    _engine: _Landweber | _ConjugateGradients = field(repr=False)
-    _vectors: Any = field(repr=False)
-    _one_output: bool = field(repr=False)
+    _engine: _Landweber | _ConjugateGradients = field(init=False, repr=False)
+    _vectors: Any = field(init=False, repr=False)
+    _one_output: bool = field(init=False, repr=False)
+
+    def _made_of(self, engine: _Landweber | _ConjugateGradients, vectors: Any, one_output: bool) -> IterationPath:
+        vars(self).update(_engine=engine, _vectors=vectors, _one_output=one_output)
+        return self
 
     def coefficients(self, t: int) -> Floats:
         """c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
@@ -224,10 +228,7 @@ def iteration_path(
         freeze(errors),
         freeze(norms),
         freeze(np.array([engine.dof(t) for t in steps.tolist()])),
-        engine,
-        held,
-        Y.ndim == 1,
-    )
+    )._made_of(engine, held, Y.ndim == 1)
 
 
 class _Data:
