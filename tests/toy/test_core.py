@@ -28,7 +28,7 @@ NODE = shutil.which("node")
 PROBLEMS = 200  # of each machine
 AGREE = 1e-9
 
-pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
+pytestmark = [pytest.mark.page, pytest.mark.skipif(NODE is None, reason="node is not installed")]
 
 
 def solved(problems: list[dict[str, Any]]) -> list[dict[str, Any]]:
