@@ -75,6 +75,7 @@ public:
             if (steps_ == before) last = on_all(stop_.max_steps - steps_);
         }
         last.steps = steps_;
+        if (moves_ > 1) restate();
         std::copy(beta_.begin(), beta_.end(), in_.beta);
         std::copy(u_.begin(), u_.end(), in_.u);
         return last;
@@ -87,7 +88,7 @@ private:
     Poll& poll_;
     StoredRows<T> rows_;
     std::vector<double> beta_, u_, h_;
-    std::int64_t steps_ = 0;
+    std::int64_t steps_ = 0, moves_ = 0;
     const Stopwatch watch_;
 
     SmoStop limits(std::int64_t steps) const { return {stop_.tol, steps, stop_.max_seconds - watch_.seconds()}; }
@@ -148,12 +149,26 @@ private:
         return result;
     }
 
-    // Takes over beta, and brings u and h up to date, in float64.
+    // Takes over beta, and brings u and h up to date.
     void move(const std::vector<double>& beta) {
+        add_change(beta.data(), beta_.data());
+        beta_ = beta;
+        ++moves_;
+        find_gradient();
+    }
+
+    // u from that of the start in one sum, whose rounding errors do not depend on what steps took back on the way.
+    void restate() {
+        std::copy(in_.u, in_.u + in_.q, u_.begin());
+        add_change(beta_.data(), in_.beta);
+    }
+
+    // u += K(after - before), in float64.
+    void add_change(const double* after, const double* before) {
         const auto subtract = smo_passes_of<T>(level_).subtract;
         std::int64_t untouched = kElementsBetweenPolls;
         for (std::int64_t i = 0; i < in_.q; ++i) {
-            const double change = beta[static_cast<std::size_t>(i)] - beta_[static_cast<std::size_t>(i)];
+            const double change = after[i] - before[i];
             if (change == 0.0) continue;
             subtract(u_.data(), rows_.row(i), -change, in_.q);
             if ((untouched -= in_.q) < 0) {
@@ -161,8 +176,6 @@ private:
                 untouched = kElementsBetweenPolls;
             }
         }
-        beta_ = beta;
-        find_gradient();
     }
 
     void find_gradient() {

@@ -157,12 +157,12 @@ class StoredField:
         bounds = (lower, upper, d, group)
         steps, _, reason = _core.solve_stored(self._table, np.arange(q) % n, p, beta, u, *bounds, tol, most, seconds)
         if reason not in ("nonfinite", "unbounded"):
+            # The core adds K's change to u in one sum of q terms at most, each with a difference that is rounded.
+            sizes, lengths = self.stored.sizes, np.abs(self._beta) + np.abs(beta)
+            summed = _EPS * q * float(lengths @ np.tile(sizes, q // n)) * sizes
             before = self._coefficients
             self._beta, self.u = beta, u[:n]
-            after = self._coefficients
-            # What steps took back again has left its rounding in u.
-            summed = _EPS * n * float((np.abs(before) + np.abs(after)) @ self.stored.sizes) * self.stored.sizes
-            self.e += self.stored.errors(after - before) + summed + 2 * _EPS * np.abs(self.u)
+            self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)
         return self._beta[variables], steps, reason
 
     @property
