@@ -1,0 +1,522 @@
+"""What every tuned number is worth: each is doubled and halved, and the change in time and in work is printed.
+
+    python benchmarks/constants.py list                 every number, its value and what stands beside it
+    python benchmarks/constants.py measure [--core]     a table: tasks that read it, time and work at 2 and at ½
+
+A number here is a constant of a module of mercer, or with `--core` a `constexpr` of `src/core`, which is built again
+with constants that are read from the environment. One that sizes an array or a template stays as it is and is listed
+so. A run is a process of one thread that does the tasks that read the number; its processor time counts, the least of
+`--repeats`. Runs of the numbers as they are show how much of a change is chance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import harness
+import numpy as np
+import tasks
+
+ROOT = Path(__file__).parents[1]
+_NUMBER = re.compile(r"_?[A-Z][A-Z0-9_]*")
+_FACTORS = (2.0, 0.5)
+_ENVIRONMENT = "MERCER_CONSTANT_"
+
+
+@dataclass(frozen=True)
+class Number:
+    """One constant: its file below the root, its line, its name, its value and the comment above or behind it."""
+
+    file: str
+    line: int
+    name: str
+    value: Any
+    comment: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.file}:{self.name}"
+
+
+# --- which numbers there are ----------------------------------------------------------------------------------------
+
+
+def python_numbers() -> Iterator[Number]:
+    """Names in capitals that modules of mercer give to numbers, or to tuples of numbers."""
+    for path in sorted((ROOT / "src/mercer").rglob("*.py")):
+        lines = path.read_text().splitlines()
+        for node in ast.parse("\n".join(lines)).body:
+            if isinstance(node, ast.Assign):
+                target, value = node.targets[0], node.value
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                target, value = node.target, node.value
+            else:
+                continue
+            for name, part in _named(target, value):
+                number = _evaluated(part)
+                if _NUMBER.fullmatch(name) and number is not None:
+                    yield Number(
+                        str(path.relative_to(ROOT)), node.lineno, name, number, _comment(lines, node.lineno, "#")
+                    )
+
+
+def _named(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The names of one assignment with their expressions, those of `A, B = 1, 2` one by one."""
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, part in zip(target.elts, value.elts, strict=True):
+            yield from _named(one, part)
+
+
+def _evaluated(expression: ast.expr) -> Any:
+    """The number, or tuple of numbers, that literals and operators make; None for anything else."""
+    try:
+        value = eval(compile(ast.Expression(expression), "", "eval"), {"__builtins__": {}})
+    except Exception:
+        return None
+    parts = value if isinstance(value, tuple) else (value,)
+    return value if parts and all(type(part) in (int, float) for part in parts) else None
+
+
+def _comment(lines: list[str], line: int, mark: str) -> str:
+    """The comment behind a line (counted from 1), or the last sentence of the one above it."""
+    behind = lines[line - 1].partition(f"  {mark}")[2].strip()
+    above = []
+    while line >= 2 and lines[line - 2].lstrip().startswith(mark):
+        line -= 1
+        above.insert(0, lines[line - 1].lstrip().removeprefix(mark).strip())
+    return behind or " ".join(above)
+
+
+_CONSTEXPR = re.compile(
+    r"^(?P<head>\s*(?:inline |static )*)constexpr (?P<type>std::\w+|double|float|int) (?P<rest>k[A-Z]\w* = .*;)"
+)
+
+
+def core_numbers() -> Iterator[Number]:
+    """The `constexpr k…` of the core, outside functions, that have a number on the same line."""
+    for path in sorted((ROOT / "src/core").rglob("*.?pp")):
+        lines = path.read_text().splitlines()
+        for at, line in enumerate(lines, 1):
+            found = _CONSTEXPR.match(line)
+            if found:
+                for name, value in re.findall(r"(k[A-Z]\w*) = ([^,;]+)", found["rest"]):
+                    yield Number(str(path.relative_to(ROOT)), at, name, value.strip(), _comment(lines, at, "//"))
+
+
+# --- a core whose constants are read from the environment -----------------------------------------------------------
+
+_READ = """
+#include <cstdlib>
+#include <string>
+namespace mercer_constants {
+template <typename T>
+inline T number(const char* key, T value) {
+    const char* factor = std::getenv(key);
+    return factor == nullptr ? value : static_cast<T>(static_cast<double>(value) * std::atof(factor));
+}
+}  // namespace mercer_constants
+"""
+
+
+def _variable(key: str) -> str:
+    return _ENVIRONMENT + re.sub(r"\W", "_", key)
+
+
+def build_core(folder: Path) -> tuple[Path, set[str]]:
+    """mercer with such a core, in `folder`; and the keys of the constants that must stay constant to compile."""
+    fixed: set[str] = set()
+    shutil.copytree(
+        ROOT, folder / "tree", ignore=shutil.ignore_patterns(".git", "build", ".mypy_cache", "*.so", "wheels*")
+    )
+    build = folder / "build"
+    while True:
+        _write_core(folder / "tree", fixed)
+        done = _compiled(folder / "tree", build)
+        if done.returncode == 0:
+            for made in build.glob("_core*"):
+                if made.suffix in (".so", ".pyd"):
+                    shutil.copy(made, folder / "tree/src/mercer")
+            return folder / "tree/src", fixed
+        wrong = _blamed(done.stdout + done.stderr, folder / "tree")
+        if wrong <= fixed:
+            sys.exit("the core does not compile:\n" + (done.stdout + done.stderr)[-4000:])
+        fixed |= wrong
+
+
+def _write_core(tree: Path, fixed: set[str]) -> None:
+    """Rewrite the declarations of constants in the copy of the sources."""
+    for path in sorted((ROOT / "src/core").rglob("*.?pp")):
+        name = str(path.relative_to(ROOT))
+        lines = path.read_text().splitlines()
+        changed = False
+        for at, line in enumerate(lines):
+            found = _CONSTEXPR.match(line)
+            names = re.findall(r"(k[A-Z]\w*) =", line)
+            if not found or any(f"{name}:{one}" in fixed for one in names):
+                continue
+            kind, rest = found["type"], found["rest"]
+            for one in names:
+                read = f'::mercer_constants::number<{kind}>("{_variable(f"{name}:{one}")}", '
+                rest = re.sub(rf"\b{one} = ([^,;]+)", rf"{one} = {read}\1)", rest)
+            head = found["head"] if "static" in found["head"] else found["head"].replace("inline ", "") + "static "
+            inline = "inline " if "static" in found["head"] and "inline" not in found["head"] else ""
+            lines[at] = f"{inline}{head}const {kind} {rest}"
+            changed = True
+        text = "\n".join(lines) + "\n"
+        if changed:
+            guard = "#pragma once\n" if "#pragma once" in text else ""
+            text = guard + '#include "constants_read.hpp"\n' + text.replace("#pragma once\n", "", 1)
+        target = tree / name
+        if target.read_text() != text:
+            target.write_text(text)
+    read = tree / "src/core/constants_read.hpp"
+    if not read.exists():
+        read.write_text("#pragma once\n" + _READ)
+
+
+def _compiled(tree: Path, build: Path) -> subprocess.CompletedProcess[str]:
+    import nanobind
+
+    configure = [
+        "cmake",
+        "-S",
+        str(tree),
+        "-B",
+        str(build),
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DCMAKE_UNITY_BUILD=OFF",
+    ]
+    configure += [f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind.cmake_dir()}"]
+    configure += [f"-DCMAKE_CXX_FLAGS=-I{tree}/src/core"]
+    done = subprocess.run(configure, capture_output=True, text=True)
+    return (
+        done
+        if done.returncode
+        else subprocess.run(["cmake", "--build", str(build), "--", "-k", "0"], capture_output=True, text=True)
+    )
+
+
+def _blamed(messages: str, tree: Path) -> set[str]:
+    """The keys of the constants that the compiler's errors are about: those named in them, wherever they stand."""
+    named = set(re.findall(r"‘(?:const [^‘’]*?)?(?:\w+::)*(k[A-Z]\w*)(?:<[^‘’]*>)?’", messages))
+    for place in re.findall(rf"{re.escape(str(tree))}/(src/core/[\w/.]+):(\d+):\d+: error", messages):
+        line = (tree / place[0]).read_text().splitlines()[int(place[1]) - 1]
+        named |= set(re.findall(r"\bk[A-Z]\w*\b", line))
+    return {number.key for number in core_numbers() if number.name in named}
+
+
+# --- the tasks ------------------------------------------------------------------------------------------------------
+
+
+def work() -> dict[str, Callable[[], Any]]:
+    """What users do, each in a tenth of a second or so: fits of every family, and what is asked of a fitted machine."""
+    import scipy.sparse as sp
+    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+
+    import mercer
+    from mercer import kernels
+
+    def scaled(load: Callable[..., Any], n: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        X, y = load(return_X_y=True)
+        deviation = X.std(axis=0)
+        return ((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))[:n], y[:n]
+
+    iris, cancer, digits, diabetes = (
+        scaled(load) for load in (load_iris, load_breast_cancer, load_digits, load_diabetes)
+    )
+    mixed, small = tasks.mixture(8_000, n_test=0), tasks.mixture(1_200, n_test=0)
+    # Rows of few entries, as texts have.
+    words = sp.random(4_000, 5_000, density=0.004, format="csr", random_state=0)
+    topic = np.where(words @ np.sin(np.arange(5_000)) > 0, 1, -1)
+    straight = cancer[0] @ np.linspace(-1, 1, 30)
+    apart = np.abs(straight) > 1.0
+    fitted = mercer.SVC(C=3).fit(*cancer)
+    flowers = mercer.SVC(C=3).fit(*iris)
+    path_C = np.logspace(-3, 3, 7)
+    return {
+        "svc iris": lambda: mercer.SVC().fit(*iris),
+        "svc cancer": lambda: mercer.SVC(C=100).fit(*cancer),
+        "svc digits": lambda: mercer.SVC(C=10).fit(*digits),
+        "svc mixture": lambda: mercer.SVC().fit(mixed.X, mixed.y),
+        "svc float32": lambda: mercer.SVC(C=10).fit(mixed.X[:4000].astype(np.float32), mixed.y[:4000]),
+        "svc words": lambda: mercer.SVC().fit(words, topic),
+        "svc laplacian": lambda: mercer.SVC(kernel=kernels.Laplacian(gamma=0.1)).fit(small.X, small.y),
+        "svc product": lambda: mercer.SVC(kernel=kernels.Gaussian(gamma=0.1) * kernels.Linear()).fit(small.X, small.y),
+        "svc 2-norm": lambda: mercer.SVC(slack="l2").fit(small.X, small.y),
+        "svc joint": lambda: mercer.SVC(multiclass="crammer-singer").fit(digits[0][:400], digits[1][:400]),
+        "svc separable": lambda: mercer.SVC(C=np.inf, kernel="linear").fit(cancer[0][apart], straight[apart] > 0),
+        "nu-svc": lambda: mercer.NuSVC(nu=0.1).fit(*cancer),
+        "svr": lambda: mercer.SVR(C=100, epsilon=10).fit(*diabetes),
+        "nu-svr": lambda: mercer.NuSVR(C=100).fit(*diabetes),
+        "quantile": lambda: mercer.QuantileSVR(C=100).fit(*diabetes),
+        "one-class": lambda: mercer.OneClassSVM(nu=0.1).fit(mixed.X[:4000]),
+        "svdd": lambda: mercer.SVDD(nu=0.1).fit(cancer[0]),
+        "linear cancer": lambda: mercer.LinearSVC().fit(*cancer),
+        "linear mixture": lambda: mercer.LinearSVC(C=10).fit(mixed.X, mixed.y),
+        "linear words": lambda: mercer.LinearSVC().fit(words, topic),
+        "linear digits": lambda: mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(*digits),
+        "linear svr": lambda: mercer.LinearSVR().fit(*diabetes),
+        "linear path": lambda: mercer.linear_path(cancer[0], cancer[1], Cs=path_C),
+        "rls": lambda: mercer.RLSRegressor().fit(*diabetes),
+        "rls 2000": lambda: mercer.RLSRegressor(lam=1e-3).fit(mixed.X[:2000], mixed.y[:2000].astype(float)),
+        "rls gradients": lambda: mercer.RLSRegressor(lam=1e-2, solver="cg").fit(small.X, small.y.astype(float)),
+        "rls linear": lambda: mercer.RLSRegressor(kernel="linear").fit(mixed.X, mixed.y.astype(float)),
+        "rls words": lambda: mercer.RLSRegressor(kernel="linear").fit(words, topic.astype(float)),
+        "rls cv": lambda: mercer.RLSRegressorCV().fit(*diabetes),
+        "nystrom": lambda: mercer.NystromRLS(n_landmarks=200).fit(mixed.X, mixed.y.astype(float)),
+        "pegasos": lambda: mercer.PegasosSVC(random_state=0).fit(*cancer),
+        "logistic": lambda: mercer.KernelMachineClassifier(loss="logistic").fit(*cancer),
+        "tune": lambda: mercer.tune(mercer.SVC(), *cancer, cv=3),
+        "calibrate": lambda: fitted.calibrate(*cancer),
+        "svm path": lambda: mercer.svm_path(*cancer),
+        "leave one out": lambda: mercer.leave_one_out(mercer.SVC(C=3), *cancer),
+        "compress": lambda: mercer.compress(flowers, 10, X=iris[0], y=iris[1]),
+        "explain": lambda: fitted.explain(cancer[0][:20], background=cancer[0][:50]),
+        "predict": lambda: fitted.predict(np.tile(cancer[0], (20, 1))),
+        "kernel pca": lambda: mercer.KernelPCA(n_components=5, kernel="rbf").fit(small.X[:800]),
+        "k-means": lambda: mercer.KernelKMeans(n_clusters=4, random_state=0).fit(small.X),
+        "spectral": lambda: mercer.SpectralClustering(n_clusters=4, random_state=0).fit(small.X[:600]),
+        "mmd": lambda: mercer.mmd_test(cancer[0][cancer[1] == 0], cancer[0][cancer[1] == 1], random_state=0),
+    }
+
+
+def run(names: list[str], repeats: int, readers: bool) -> dict[str, Any]:
+    """Seconds, pair steps or iterations and kernel values of each task; with `readers` the numbers that it reads."""
+    import warnings
+
+    from mercer.gram.kernel_matrix import KernelMatrix
+
+    warnings.simplefilter("ignore")
+    grams: list[Any] = []
+    made = KernelMatrix.__init__
+
+    def remember(self: Any, *arguments: Any, **named: Any) -> None:
+        made(self, *arguments, **named)
+        grams.append(self)
+
+    KernelMatrix.__init__ = remember  # type: ignore[method-assign]
+    known = {(module_of(number.file), number.name): number.key for number in python_numbers()}
+    jobs = work()
+    results = {}
+    for name in names or list(jobs):
+        result: dict[str, Any] = {}
+        try:
+            if readers:
+                result["reads"] = sorted(_read_by(jobs[name], known))
+            seconds = []
+            for _ in range(repeats):
+                grams.clear()
+                begin = time.process_time()
+                model = jobs[name]()
+                seconds.append(time.process_time() - begin)
+            result |= {"seconds": min(seconds), "steps": int(np.sum(getattr(model, "n_iter_", 0)))}
+            result["values"] = int(sum(gram.evaluations for gram in grams))
+        except Exception as error:
+            result["error"] = f"{type(error).__name__}: {error}"
+        results[name] = result
+    return results
+
+
+def module_of(file: str) -> str:
+    return file.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def holders(number: Number) -> list[tuple[str, str]]:
+    """The modules that have the number, and the name it has there: its own, and those that import it."""
+    module = module_of(number.file)
+    found = [(module, number.name)]
+    for path in (ROOT / "src/mercer").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == module:
+                here = module_of(str(path.relative_to(ROOT)))
+                found += [(here, one.asname or one.name) for one in node.names if one.name == number.name]
+    return found
+
+
+def _read_by(job: Callable[[], Any], known: dict[tuple[str, str], str]) -> set[str]:
+    """Keys of the numbers that functions name which run during `job`."""
+    codes: set[tuple[str, Any]] = set()
+
+    def note(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            codes.add((frame.f_globals.get("__name__", ""), frame.f_code))
+
+    sys.setprofile(note)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+    return {known[module, name] for module, code in codes for name in code.co_names if (module, name) in known}
+
+
+# --- the comparison -------------------------------------------------------------------------------------------------
+
+
+def perturb(key: str, factor: float) -> None:
+    """Multiply a number of Python by `factor` in every module that has it."""
+    number = next(number for number in python_numbers() if number.key == key)
+    for module, name in holders(number):
+        value = getattr(importlib.import_module(module), name)
+        setattr(importlib.import_module(module), name, _times(value, factor))
+
+
+def _times(value: Any, factor: float) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_times(part, factor) for part in value)
+    return max(1, round(value * factor)) if isinstance(value, int) and value > 0 else type(value)(value * factor)
+
+
+def _process(
+    source: Path, key: str, factor: float, names: list[str], repeats: int, readers: bool = False
+) -> dict[str, Any]:
+    """`run` in a process of its own, with one number changed."""
+    environment = dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MERCER_NUM_THREADS"), "1"
+    )
+    environment = {
+        **os.environ,
+        **environment,
+        "PYTHONPATH": os.pathsep.join((str(source), str(Path(__file__).parent))),
+    }
+    if key and ".py:" not in key:
+        environment[_variable(key)] = str(factor)
+        key = ""
+    order = {"key": key, "factor": factor, "names": names, "repeats": repeats, "readers": readers}
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, "run", json.dumps(order)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    except subprocess.TimeoutExpired:
+        return {"": {"error": "took more than 300 s"}}
+    if done.returncode:
+        return {
+            "": {"error": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"}
+        }
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(core: bool, repeats: int, processes: int, pattern: str, out: str | None) -> None:
+    """Print, for every number that matches, what doubling and halving it does."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, fixed = build_core(Path(folder)) if core else (ROOT / "src", set())
+        numbers = [
+            number for number in (core_numbers() if core else python_numbers()) if re.search(pattern, number.key)
+        ]
+        with ThreadPoolExecutor(processes) as pool:
+            reads = _process(source, "", 1.0, [], 1, readers=True)
+            every = [name for name, result in reads.items() if "error" not in result]
+            for name in set(reads) - set(every):
+                print(f"{name}: left out, {reads[name]['error']}", file=sys.stderr)
+            touched = {
+                number.key: every if core else [name for name in every if number.key in reads[name]["reads"]]
+                for number in numbers
+                if number.key not in fixed
+            }
+            bases = [pool.submit(_process, source, "", 1.0, every, repeats) for _ in range(processes)]
+            runs = {
+                (key, factor): pool.submit(_process, source, key, factor, names, repeats)
+                for key, names in touched.items()
+                if names
+                for factor in _FACTORS
+            }
+            base = _medians([one.result() for one in bases])
+            rows = [_row(number, fixed, touched, base, runs) for number in numbers]
+    for row in rows:
+        print(row["line"])
+    chance = [one.result()[name]["seconds"] / base[name]["seconds"] for one in bases for name in every]
+    median, tenth = np.quantile(chance, (0.5, 0.9))
+    print(f"{len(rows)} numbers; unchanged runs take {median:.2f} of their median, one of ten above {tenth:.2f}")
+    if out:
+        Path(out).write_text(
+            json.dumps({"machine": harness.machine(("numpy", "scipy"), 1), "base": base, "rows": rows}, indent=1)
+        )
+
+
+def _medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of each task the median of several runs, which a change is compared with."""
+    return {
+        name: {**runs[0][name], "seconds": float(np.median([one[name]["seconds"] for one in runs]))} for name in runs[0]
+    }
+
+
+def _row(
+    number: Number, fixed: set[str], touched: dict[str, list[str]], base: dict[str, Any], runs: dict[Any, Any]
+) -> dict[str, Any]:
+    """One number's line, and the ratios behind it."""
+    row: dict[str, Any] = asdict(number)
+    said = f"{number.key} = {number.value}"
+    if number.key in fixed:
+        return {**row, "line": f"{said}: sizes an array or a template"}
+    if not touched[number.key]:
+        return {**row, "line": f"{said}: no task reads it"}
+    words = []
+    for factor in _FACTORS:
+        result = runs[number.key, factor].result()
+        wrong = [f"{name} {one['error'][:60]}" for name, one in result.items() if "error" in one]
+        good = [name for name in touched[number.key] if name in result and "error" not in result[name]]
+        time_ratios = {name: result[name]["seconds"] / base[name]["seconds"] for name in good}
+        work_ratios = {
+            name: max((result[name][what] + 1) / (base[name][what] + 1) for what in ("steps", "values"))
+            for name in good
+        }
+        row[f"time {factor}"], row[f"work {factor}"], row[f"errors {factor}"] = time_ratios, work_ratios, wrong
+        worst = max(time_ratios, key=lambda name: time_ratios[name], default="")
+        words.append(
+            f"×{factor:g}: time {harness.geometric_mean(time_ratios.values()):.2f}"
+            + (f" (most {time_ratios[worst]:.2f}, {worst})" if worst else "")
+            + f", work {harness.geometric_mean(work_ratios.values()):.2f}"
+            + (f", fails: {'; '.join(wrong)}" if wrong else "")
+        )
+    return {**row, "line": f"{said}: {len(touched[number.key])} tasks, " + ", ".join(words)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("list", "measure", "run"))
+    parser.add_argument("order", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--core", action="store_true", help="constants of the C++ core, not those of Python")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="numbers whose file:name matches")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--out", help="a file for all ratios, as JSON")
+    arguments = parser.parse_args()
+    if arguments.what == "run":
+        order = json.loads(arguments.order)
+        if order["key"]:
+            perturb(order["key"], order["factor"])
+        print(json.dumps(run(order["names"], order["repeats"], order["readers"])))
+    elif arguments.what == "measure":
+        measure(arguments.core, arguments.repeats, arguments.processes, arguments.only, arguments.out)
+    else:
+        found = [number for number in (*python_numbers(), *core_numbers()) if re.search(arguments.only, number.key)]
+        for number in found:
+            print(f"{number.file}:{number.line} {number.name} = {number.value}  {number.comment[:100]}")
+        python = sum(number.file.endswith(".py") for number in found)
+        print(f"{python} numbers of Python, {len(found) - python} of the core")
+
+
+if __name__ == "__main__":
+    main()
