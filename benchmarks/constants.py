@@ -257,6 +257,7 @@ def work() -> dict[str, Callable[[], Any]]:
         "svc cancer": lambda: mercer.SVC(C=100).fit(*cancer),
         "svc digits": lambda: mercer.SVC(C=10).fit(*digits),
         "svc mixture": lambda: mercer.SVC().fit(mixed.X, mixed.y),
+        "svc large C": lambda: mercer.SVC(C=1000).fit(mixed.X[:4000], mixed.y[:4000]),
         "svc float32": lambda: mercer.SVC(C=10).fit(mixed.X[:4000].astype(np.float32), mixed.y[:4000]),
         "svc words": lambda: mercer.SVC().fit(words, topic),
         "svc laplacian": lambda: mercer.SVC(kernel=kernels.Laplacian(gamma=0.1)).fit(small.X, small.y),
@@ -314,7 +315,7 @@ def run(names: list[str], repeats: int, readers: bool) -> dict[str, Any]:
         grams.append(self)
 
     KernelMatrix.__init__ = remember  # type: ignore[method-assign]
-    known = {(module_of(number.file), number.name): number.key for number in python_numbers()}
+    known = holders()
     jobs = work()
     results = {}
     for name in names or list(jobs):
@@ -340,15 +341,17 @@ def module_of(file: str) -> str:
     return file.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def holders(number: Number) -> list[tuple[str, str]]:
-    """The modules that have the number, and the name it has there: its own, and those that import it."""
-    module = module_of(number.file)
-    found = [(module, number.name)]
+def holders() -> dict[tuple[str, str], str]:
+    """The number's key for every module that has it, its own or one that imports it, and the name it has there."""
+    own = {(module_of(number.file), number.name): number.key for number in python_numbers()}
+    found = dict(own)
     for path in (ROOT / "src/mercer").rglob("*.py"):
+        here = module_of(str(path.relative_to(ROOT)))
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == module:
-                here = module_of(str(path.relative_to(ROOT)))
-                found += [(here, one.asname or one.name) for one in node.names if one.name == number.name]
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for one in node.names:
+                    if (node.module, one.name) in own:
+                        found[here, one.asname or one.name] = own[node.module, one.name]
     return found
 
 
@@ -373,10 +376,10 @@ def _read_by(job: Callable[[], Any], known: dict[tuple[str, str], str]) -> set[s
 
 def perturb(key: str, factor: float) -> None:
     """Multiply a number of Python by `factor` in every module that has it."""
-    number = next(number for number in python_numbers() if number.key == key)
-    for module, name in holders(number):
-        value = getattr(importlib.import_module(module), name)
-        setattr(importlib.import_module(module), name, _times(value, factor))
+    for (module, name), held in holders().items():
+        if held == key:
+            loaded = importlib.import_module(module)
+            setattr(loaded, name, _times(getattr(loaded, name), factor))
 
 
 def _times(value: Any, factor: float) -> Any:
