@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ import tasks
 ROOT = Path(__file__).parents[1]
 _NUMBER = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _FACTORS = (2.0, 0.5)
+# Runs of the numbers as they are; their medians are what changes are compared with.
+_UNCHANGED = 7
+# Seconds of a task that is long enough to be timed and short enough to be repeated.
+_TIMELY = 0.05
 _ENVIRONMENT = "MERCER_CONSTANT_"
 
 
@@ -241,62 +246,77 @@ def work() -> dict[str, Callable[[], Any]]:
         return ((X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))[:n], y[:n]
 
     iris, cancer, digits, diabetes = (
-        scaled(load) for load in (load_iris, load_breast_cancer, load_digits, load_diabetes)
+        cache(partial(scaled, load)) for load in (load_iris, load_breast_cancer, load_digits, load_diabetes)
     )
-    mixed, small = tasks.mixture(8_000, n_test=0), tasks.mixture(1_200, n_test=0)
-    # Rows of few entries, as texts have.
-    words = sp.random(4_000, 5_000, density=0.004, format="csr", random_state=0)
-    topic = np.where(words @ np.sin(np.arange(5_000)) > 0, 1, -1)
-    straight = cancer[0] @ np.linspace(-1, 1, 30)
-    apart = np.abs(straight) > 1.0
-    fitted = mercer.SVC(C=3).fit(*cancer)
-    flowers = mercer.SVC(C=3).fit(*iris)
+
+    @cache
+    def mixture(n: int) -> tuple[np.ndarray, np.ndarray]:
+        task = tasks.mixture(n, n_test=0)
+        return task.X, task.y
+
+    def values(n: int) -> tuple[np.ndarray, np.ndarray]:
+        X, y = mixture(n)
+        return X, y.astype(float)
+
+    @cache
+    def words() -> tuple[Any, np.ndarray]:
+        """Rows of few entries, as texts have."""
+        X = sp.random(4_000, 5_000, density=0.004, format="csr", random_state=0)
+        return X, np.where(X @ np.sin(np.arange(5_000)) > 0, 1.0, -1.0)
+
+    def separable() -> tuple[np.ndarray, np.ndarray]:
+        X = cancer()[0]
+        side = X @ np.linspace(-1, 1, X.shape[1])
+        return X[np.abs(side) > 1.0], side[np.abs(side) > 1.0] > 0
+
+    fitted = cache(lambda: mercer.SVC(C=3).fit(*cancer()))
+    flowers = cache(lambda: mercer.SVC(C=3).fit(*iris()))
     path_C = np.logspace(-3, 3, 7)
     return {
-        "svc iris": lambda: mercer.SVC().fit(*iris),
-        "svc cancer": lambda: mercer.SVC(C=100).fit(*cancer),
-        "svc digits": lambda: mercer.SVC(C=10).fit(*digits),
-        "svc mixture": lambda: mercer.SVC().fit(mixed.X, mixed.y),
-        "svc large C": lambda: mercer.SVC(C=1000).fit(mixed.X[:4000], mixed.y[:4000]),
-        "svc float32": lambda: mercer.SVC(C=10).fit(mixed.X[:4000].astype(np.float32), mixed.y[:4000]),
-        "svc words": lambda: mercer.SVC().fit(words, topic),
-        "svc laplacian": lambda: mercer.SVC(kernel=kernels.Laplacian(gamma=0.1)).fit(small.X, small.y),
-        "svc product": lambda: mercer.SVC(kernel=kernels.Gaussian(gamma=0.1) * kernels.Linear()).fit(small.X, small.y),
-        "svc 2-norm": lambda: mercer.SVC(slack="l2").fit(small.X, small.y),
-        "svc joint": lambda: mercer.SVC(multiclass="crammer-singer").fit(digits[0][:400], digits[1][:400]),
-        "svc separable": lambda: mercer.SVC(C=np.inf, kernel="linear").fit(cancer[0][apart], straight[apart] > 0),
-        "nu-svc": lambda: mercer.NuSVC(nu=0.1).fit(*cancer),
-        "svr": lambda: mercer.SVR(C=100, epsilon=10).fit(*diabetes),
-        "nu-svr": lambda: mercer.NuSVR(C=100).fit(*diabetes),
-        "quantile": lambda: mercer.QuantileSVR(C=100).fit(*diabetes),
-        "one-class": lambda: mercer.OneClassSVM(nu=0.1).fit(mixed.X[:4000]),
-        "svdd": lambda: mercer.SVDD(nu=0.1).fit(cancer[0]),
-        "linear cancer": lambda: mercer.LinearSVC().fit(*cancer),
-        "linear mixture": lambda: mercer.LinearSVC(C=10).fit(mixed.X, mixed.y),
-        "linear words": lambda: mercer.LinearSVC().fit(words, topic),
-        "linear digits": lambda: mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(*digits),
-        "linear svr": lambda: mercer.LinearSVR().fit(*diabetes),
-        "linear path": lambda: mercer.linear_path(cancer[0], cancer[1], Cs=path_C),
-        "rls": lambda: mercer.RLSRegressor().fit(*diabetes),
-        "rls 2000": lambda: mercer.RLSRegressor(lam=1e-3).fit(mixed.X[:2000], mixed.y[:2000].astype(float)),
-        "rls gradients": lambda: mercer.RLSRegressor(lam=1e-2, solver="cg").fit(small.X, small.y.astype(float)),
-        "rls linear": lambda: mercer.RLSRegressor(kernel="linear").fit(mixed.X, mixed.y.astype(float)),
-        "rls words": lambda: mercer.RLSRegressor(kernel="linear").fit(words, topic.astype(float)),
-        "rls cv": lambda: mercer.RLSRegressorCV().fit(*diabetes),
-        "nystrom": lambda: mercer.NystromRLS(n_landmarks=200).fit(mixed.X, mixed.y.astype(float)),
-        "pegasos": lambda: mercer.PegasosSVC(random_state=0).fit(*cancer),
-        "logistic": lambda: mercer.KernelMachineClassifier(loss="logistic").fit(*cancer),
-        "tune": lambda: mercer.tune(mercer.SVC(), *cancer, cv=3),
-        "calibrate": lambda: fitted.calibrate(*cancer),
-        "svm path": lambda: mercer.svm_path(*cancer),
-        "leave one out": lambda: mercer.leave_one_out(mercer.SVC(C=3), *cancer),
-        "compress": lambda: mercer.compress(flowers, 10, X=iris[0], y=iris[1]),
-        "explain": lambda: fitted.explain(cancer[0][:20], background=cancer[0][:50]),
-        "predict": lambda: fitted.predict(np.tile(cancer[0], (20, 1))),
-        "kernel pca": lambda: mercer.KernelPCA(n_components=5, kernel="rbf").fit(small.X[:800]),
-        "k-means": lambda: mercer.KernelKMeans(n_clusters=4, random_state=0).fit(small.X),
-        "spectral": lambda: mercer.SpectralClustering(n_clusters=4, random_state=0).fit(small.X[:600]),
-        "mmd": lambda: mercer.mmd_test(cancer[0][cancer[1] == 0], cancer[0][cancer[1] == 1], random_state=0),
+        "svc iris": lambda: mercer.SVC().fit(*iris()),
+        "svc cancer": lambda: mercer.SVC(C=100).fit(*cancer()),
+        "svc digits": lambda: mercer.SVC(C=10).fit(*digits()),
+        "svc mixture": lambda: mercer.SVC().fit(*mixture(8_000)),
+        "svc large C": lambda: mercer.SVC(C=1000).fit(*mixture(4_000)),
+        "svc float32": lambda: mercer.SVC(C=10).fit(mixture(4_000)[0].astype(np.float32), mixture(4_000)[1]),
+        "svc words": lambda: mercer.SVC().fit(*words()),
+        "svc laplacian": lambda: mercer.SVC(kernel=kernels.Laplacian(gamma=0.1)).fit(*mixture(1_200)),
+        "svc product": lambda: mercer.SVC(kernel=kernels.Gaussian(gamma=0.1) * kernels.Linear()).fit(*mixture(1_200)),
+        "svc 2-norm": lambda: mercer.SVC(slack="l2").fit(*mixture(1_200)),
+        "svc joint": lambda: mercer.SVC(multiclass="crammer-singer").fit(digits()[0][:400], digits()[1][:400]),
+        "svc separable": lambda: mercer.SVC(C=np.inf, kernel="linear").fit(*separable()),
+        "nu-svc": lambda: mercer.NuSVC(nu=0.1).fit(*cancer()),
+        "svr": lambda: mercer.SVR(C=100, epsilon=10).fit(*diabetes()),
+        "nu-svr": lambda: mercer.NuSVR(C=100).fit(*diabetes()),
+        "quantile": lambda: mercer.QuantileSVR(C=100).fit(*diabetes()),
+        "one-class": lambda: mercer.OneClassSVM(nu=0.1).fit(mixture(4_000)[0]),
+        "svdd": lambda: mercer.SVDD(nu=0.1).fit(cancer()[0]),
+        "linear cancer": lambda: mercer.LinearSVC().fit(*cancer()),
+        "linear mixture": lambda: mercer.LinearSVC(C=10).fit(*mixture(8_000)),
+        "linear words": lambda: mercer.LinearSVC().fit(*words()),
+        "linear digits": lambda: mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(*digits()),
+        "linear svr": lambda: mercer.LinearSVR().fit(*diabetes()),
+        "linear path": lambda: mercer.linear_path(cancer()[0], cancer()[1], Cs=path_C),
+        "rls": lambda: mercer.RLSRegressor().fit(*diabetes()),
+        "rls 2000": lambda: mercer.RLSRegressor(lam=1e-3).fit(*values(2_000)),
+        "rls gradients": lambda: mercer.RLSRegressor(lam=1e-2, solver="cg").fit(*values(1_200)),
+        "rls linear": lambda: mercer.RLSRegressor(kernel="linear").fit(*values(8_000)),
+        "rls words": lambda: mercer.RLSRegressor(kernel="linear").fit(*words()),
+        "rls cv": lambda: mercer.RLSRegressorCV().fit(*diabetes()),
+        "nystrom": lambda: mercer.NystromRLS(n_landmarks=200).fit(*values(8_000)),
+        "pegasos": lambda: mercer.PegasosSVC(random_state=0).fit(*cancer()),
+        "logistic": lambda: mercer.KernelMachineClassifier(loss="logistic").fit(*cancer()),
+        "tune": lambda: mercer.tune(mercer.SVC(), *cancer(), cv=3),
+        "calibrate": lambda: fitted().calibrate(*cancer()),
+        "svm path": lambda: mercer.svm_path(*cancer()),
+        "leave one out": lambda: mercer.leave_one_out(mercer.SVC(C=3), *cancer()),
+        "compress": lambda: mercer.compress(flowers(), 10, X=iris()[0], y=iris()[1]),
+        "explain": lambda: fitted().explain(cancer()[0][:20], background=cancer()[0][:50]),
+        "predict": lambda: fitted().predict(np.tile(cancer()[0], (20, 1))),
+        "kernel pca": lambda: mercer.KernelPCA(n_components=5, kernel="rbf").fit(mixture(800)[0]),
+        "k-means": lambda: mercer.KernelKMeans(n_clusters=4, random_state=0).fit(mixture(1_200)[0]),
+        "spectral": lambda: mercer.SpectralClustering(n_clusters=4, random_state=0).fit(mixture(600)[0]),
+        "mmd": lambda: mercer.mmd_test(cancer()[0][cancer()[1] == 0], cancer()[0][cancer()[1] == 1], random_state=0),
     }
 
 
@@ -323,6 +343,8 @@ def run(names: list[str], repeats: int, readers: bool) -> dict[str, Any]:
         try:
             if readers:
                 result["reads"] = sorted(_read_by(jobs[name], known))
+            else:
+                jobs[name]()  # what is imported or made once is not timed
             seconds = []
             for _ in range(repeats):
                 grams.clear()
@@ -368,7 +390,12 @@ def _read_by(job: Callable[[], Any], known: dict[tuple[str, str], str]) -> set[s
         job()
     finally:
         sys.setprofile(None)
-    return {known[module, name] for module, code in codes for name in code.co_names if (module, name) in known}
+    return {
+        known[module, name]
+        for module, code in codes
+        for name in code.co_names
+        if (module, name) in known and code.co_name != "<module>"
+    }
 
 
 # --- the comparison -------------------------------------------------------------------------------------------------
@@ -421,7 +448,7 @@ def _process(
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(core: bool, repeats: int, processes: int, pattern: str, out: str | None) -> None:
+def measure(core: bool, repeats: int, processes: int, pattern: str, most: int, out: str | None) -> None:
     """Print, for every number that matches, what doubling and halving it does."""
     with tempfile.TemporaryDirectory() as folder:
         source, fixed = build_core(Path(folder)) if core else (ROOT / "src", set())
@@ -433,12 +460,14 @@ def measure(core: bool, repeats: int, processes: int, pattern: str, out: str | N
             every = [name for name, result in reads.items() if "error" not in result]
             for name in set(reads) - set(every):
                 print(f"{name}: left out, {reads[name]['error']}", file=sys.stderr)
+            timely = sorted(every, key=lambda name: abs(np.log(reads[name]["seconds"] / _TIMELY)))
             touched = {
-                number.key: every if core else [name for name in every if number.key in reads[name]["reads"]]
+                number.key: [name for name in timely if core or number.key in reads[name]["reads"]][:most]
                 for number in numbers
                 if number.key not in fixed
             }
-            bases = [pool.submit(_process, source, "", 1.0, every, repeats) for _ in range(processes)]
+            read = sorted({name for names in touched.values() for name in names})
+            bases = [pool.submit(_process, source, "", 1.0, read, repeats) for _ in range(_UNCHANGED)]
             runs = {
                 (key, factor): pool.submit(_process, source, key, factor, names, repeats)
                 for key, names in touched.items()
@@ -446,10 +475,11 @@ def measure(core: bool, repeats: int, processes: int, pattern: str, out: str | N
                 for factor in _FACTORS
             }
             base = _medians([one.result() for one in bases])
-            rows = [_row(number, fixed, touched, base, runs) for number in numbers]
-    for row in rows:
-        print(row["line"])
-    chance = [one.result()[name]["seconds"] / base[name]["seconds"] for one in bases for name in every]
+            rows = []
+            for number in numbers:
+                rows.append(_row(number, fixed, touched, base, runs))
+                print(rows[-1]["line"], flush=True)
+    chance = [one.result()[name]["seconds"] / base[name]["seconds"] for one in bases for name in read]
     median, tenth = np.quantile(chance, (0.5, 0.9))
     print(f"{len(rows)} numbers; unchanged runs take {median:.2f} of their median, one of ten above {tenth:.2f}")
     if out:
@@ -502,6 +532,7 @@ def main() -> None:
     parser.add_argument("order", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--core", action="store_true", help="constants of the C++ core, not those of Python")
     parser.add_argument("--only", default="", metavar="PATTERN", help="numbers whose file:name matches")
+    parser.add_argument("--tasks", type=int, default=8, help="tasks per number, those nearest to 0.05 s; 8 unless told")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 1))
     parser.add_argument("--out", help="a file for all ratios, as JSON")
@@ -512,7 +543,7 @@ def main() -> None:
             perturb(order["key"], order["factor"])
         print(json.dumps(run(order["names"], order["repeats"], order["readers"])))
     elif arguments.what == "measure":
-        measure(arguments.core, arguments.repeats, arguments.processes, arguments.only, arguments.out)
+        measure(arguments.core, arguments.repeats, arguments.processes, arguments.only, arguments.tasks, arguments.out)
     else:
         found = [number for number in (*python_numbers(), *core_numbers()) if re.search(arguments.only, number.key)]
         for number in found:
