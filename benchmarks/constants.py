@@ -6,7 +6,7 @@
 A number here is a constant of a module of mercer, or with `--core` a `constexpr` of `src/core`, which is built again
 with constants that are read from the environment. One that sizes an array or a template stays as it is and is listed
 so. A run is a process of one thread that does the tasks that read the number; its processor time counts, the least of
-`--repeats`. Runs of the numbers as they are show how much of a change is chance.
+`--repeats`, and the values of a number take turns. Runs of unchanged numbers show how much of a change is chance.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ import tasks
 ROOT = Path(__file__).parents[1]
 _NUMBER = re.compile(r"_?[A-Z][A-Z0-9_]*")
 _FACTORS = (2.0, 0.5)
-# Runs of the numbers as they are; their medians are what changes are compared with.
-_UNCHANGED = 7
 # Seconds of a task that is long enough to be timed and short enough to be repeated.
 _TIMELY = 0.05
 _ENVIRONMENT = "MERCER_CONSTANT_"
@@ -320,8 +318,11 @@ def work() -> dict[str, Callable[[], Any]]:
     }
 
 
-def run(names: list[str], repeats: int, readers: bool) -> dict[str, Any]:
-    """Seconds, pair steps or iterations and kernel values of each task; with `readers` the numbers that it reads."""
+def run(key: str, factors: list[float], names: list[str], repeats: int, readers: bool) -> dict[str, Any]:
+    """Each task under each factor of the number `key`, in turns: seconds, steps, kernel values.
+
+    With `readers` also the numbers that each task reads.
+    """
     import warnings
 
     from mercer.gram.kernel_matrix import KernelMatrix
@@ -336,26 +337,35 @@ def run(names: list[str], repeats: int, readers: bool) -> dict[str, Any]:
 
     KernelMatrix.__init__ = remember  # type: ignore[method-assign]
     known = holders()
+    places = [(importlib.import_module(module), name) for (module, name), held in known.items() if held == key]
+    usual = [getattr(module, name) for module, name in places]
     jobs = work()
-    results = {}
-    for name in names or list(jobs):
-        result: dict[str, Any] = {}
+    results: dict[str, Any] = {}
+    for job in names or list(jobs):
         try:
+            jobs[job]()  # what is imported or made once is not timed
             if readers:
-                result["reads"] = sorted(_read_by(jobs[name], known))
-            else:
-                jobs[name]()  # what is imported or made once is not timed
-            seconds = []
-            for _ in range(repeats):
-                grams.clear()
-                begin = time.process_time()
-                model = jobs[name]()
-                seconds.append(time.process_time() - begin)
-            result |= {"seconds": min(seconds), "steps": int(np.sum(getattr(model, "n_iter_", 0)))}
-            result["values"] = int(sum(gram.evaluations for gram in grams))
+                results[job] = {"reads": sorted(_read_by(jobs[job], known))}
         except Exception as error:
-            result["error"] = f"{type(error).__name__}: {error}"
-        results[name] = result
+            results[job] = {"error": f"{type(error).__name__}: {error}"}
+            continue
+        found: dict[str, Any] = results.setdefault(job, {})
+        for _ in range(repeats):
+            for factor in factors:
+                for (module, name), value in zip(places, usual, strict=True):
+                    setattr(module, name, _times(value, factor))
+                grams.clear()
+                try:
+                    begin = time.process_time()
+                    model = jobs[job]()
+                    seconds = time.process_time() - begin
+                except Exception as error:
+                    found[str(factor)] = {"error": f"{type(error).__name__}: {error}"}
+                    continue
+                earlier = found.get(str(factor), {}).get("seconds", np.inf)
+                steps = int(np.sum(getattr(model, "n_iter_", 0)))
+                values = int(sum(gram.evaluations for gram in grams))
+                found[str(factor)] = {"seconds": min(seconds, earlier), "steps": steps, "values": values}
     return results
 
 
@@ -401,50 +411,34 @@ def _read_by(job: Callable[[], Any], known: dict[tuple[str, str], str]) -> set[s
 # --- the comparison -------------------------------------------------------------------------------------------------
 
 
-def perturb(key: str, factor: float) -> None:
-    """Multiply a number of Python by `factor` in every module that has it."""
-    for (module, name), held in holders().items():
-        if held == key:
-            loaded = importlib.import_module(module)
-            setattr(loaded, name, _times(getattr(loaded, name), factor))
-
-
 def _times(value: Any, factor: float) -> Any:
+    if factor == 1.0:
+        return value
     if isinstance(value, tuple):
         return tuple(_times(part, factor) for part in value)
     return max(1, round(value * factor)) if isinstance(value, int) and value > 0 else type(value)(value * factor)
 
 
 def _process(
-    source: Path, key: str, factor: float, names: list[str], repeats: int, readers: bool = False
+    source: Path, key: str, factors: list[float], names: list[str], repeats: int, readers: bool = False
 ) -> dict[str, Any]:
-    """`run` in a process of its own, with one number changed."""
-    environment = dict.fromkeys(
+    """`run` in a process of its own; the core reads its numbers when a process starts, so each factor has one."""
+    if key and ".py:" not in key and len(factors) > 1:
+        parts = [_process(source, key, [factor], names, repeats) for factor in factors]
+        return {name: {k: v for part in parts for k, v in part.get(name, part.get("", {})).items()} for name in names}
+    one_thread = dict.fromkeys(
         ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MERCER_NUM_THREADS"), "1"
     )
-    environment = {
-        **os.environ,
-        **environment,
-        "PYTHONPATH": os.pathsep.join((str(source), str(Path(__file__).parent))),
-    }
-    if key and ".py:" not in key:
-        environment[_variable(key)] = str(factor)
-        key = ""
-    order = {"key": key, "factor": factor, "names": names, "repeats": repeats, "readers": readers}
+    path = os.pathsep.join((str(source), str(Path(__file__).parent)))
+    environment = {**os.environ, **one_thread, "PYTHONPATH": path, _variable(key): str(factors[0])}
+    order = {"key": key, "factors": factors, "names": names, "repeats": repeats, "readers": readers}
+    command = [sys.executable, __file__, "run", json.dumps(order)]
     try:
-        done = subprocess.run(
-            [sys.executable, __file__, "run", json.dumps(order)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:
         return {"": {"error": "took more than 300 s"}}
     if done.returncode:
-        return {
-            "": {"error": done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"}
-        }
+        return {"": {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}}
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -455,75 +449,69 @@ def measure(core: bool, repeats: int, processes: int, pattern: str, most: int, o
         numbers = [
             number for number in (core_numbers() if core else python_numbers()) if re.search(pattern, number.key)
         ]
+        first = _process(source, "", [1.0], [], 1, readers=True)
+        for name, result in first.items():
+            if "error" in result:
+                print(f"{name}: left out, {result['error']}", file=sys.stderr)
+        every = [name for name, result in first.items() if "error" not in result]
+        timely = sorted(every, key=lambda name: abs(np.log(first[name]["1.0"]["seconds"] / _TIMELY)))
+        touched = {
+            number.key: [name for name in timely if core or number.key in first[name]["reads"]][:most]
+            for number in numbers
+        }
+        rows = []
         with ThreadPoolExecutor(processes) as pool:
-            reads = _process(source, "", 1.0, [], 1, readers=True)
-            every = [name for name, result in reads.items() if "error" not in result]
-            for name in set(reads) - set(every):
-                print(f"{name}: left out, {reads[name]['error']}", file=sys.stderr)
-            timely = sorted(every, key=lambda name: abs(np.log(reads[name]["seconds"] / _TIMELY)))
-            touched = {
-                number.key: [name for name in timely if core or number.key in reads[name]["reads"]][:most]
-                for number in numbers
-                if number.key not in fixed
-            }
-            read = sorted({name for names in touched.values() for name in names})
-            bases = [pool.submit(_process, source, "", 1.0, read, repeats) for _ in range(_UNCHANGED)]
+            chance = [pool.submit(_process, source, "", [1.0, 1.0001], timely[:most], repeats) for _ in range(5)]
             runs = {
-                (key, factor): pool.submit(_process, source, key, factor, names, repeats)
+                key: pool.submit(_process, source, key, [1.0, *_FACTORS], names, repeats)
                 for key, names in touched.items()
-                if names
-                for factor in _FACTORS
+                if names and key not in fixed
             }
-            base = _medians([one.result() for one in bases])
-            rows = []
             for number in numbers:
-                rows.append(_row(number, fixed, touched, base, runs))
+                rows.append(_row(number, fixed, touched[number.key], runs))
                 print(rows[-1]["line"], flush=True)
-    chance = [one.result()[name]["seconds"] / base[name]["seconds"] for one in bases for name in read]
-    median, tenth = np.quantile(chance, (0.5, 0.9))
-    print(f"{len(rows)} numbers; unchanged runs take {median:.2f} of their median, one of ten above {tenth:.2f}")
-    if out:
-        Path(out).write_text(
-            json.dumps({"machine": harness.machine(("numpy", "scipy"), 1), "base": base, "rows": rows}, indent=1)
-        )
+                if out:
+                    Path(out).write_text(json.dumps({"machine": harness.machine(("numpy",), 1), "rows": rows}))
+        ratios = [one["1.0001"]["seconds"] / one["1.0"]["seconds"] for run_ in chance for one in run_.result().values()]
+    low, high = np.quantile(ratios, (0.05, 0.95))
+    print(f"{len(rows)} numbers; of unchanged runs the ratios of one task are {low:.2f} to {high:.2f} in nine of ten")
 
 
-def _medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of each task the median of several runs, which a change is compared with."""
-    return {
-        name: {**runs[0][name], "seconds": float(np.median([one[name]["seconds"] for one in runs]))} for name in runs[0]
-    }
-
-
-def _row(
-    number: Number, fixed: set[str], touched: dict[str, list[str]], base: dict[str, Any], runs: dict[Any, Any]
-) -> dict[str, Any]:
+def _row(number: Number, fixed: set[str], names: list[str], runs: dict[str, Any]) -> dict[str, Any]:
     """One number's line, and the ratios behind it."""
     row: dict[str, Any] = asdict(number)
     said = f"{number.key} = {number.value}"
     if number.key in fixed:
         return {**row, "line": f"{said}: sizes an array or a template"}
-    if not touched[number.key]:
+    if not names:
         return {**row, "line": f"{said}: no task reads it"}
+    result = runs[number.key].result()
+    if "" in result:
+        return {**row, "line": f"{said}: {result['']['error']}"}
     words = []
-    for factor in _FACTORS:
-        result = runs[number.key, factor].result()
-        wrong = [f"{name} {one['error'][:60]}" for name, one in result.items() if "error" in one]
-        good = [name for name in touched[number.key] if name in result and "error" not in result[name]]
-        time_ratios = {name: result[name]["seconds"] / base[name]["seconds"] for name in good}
+    for factor in map(str, _FACTORS):
+        good = [name for name in names if "seconds" in result[name].get(factor, {})]
+        wrong = [
+            f"{name} {result[name][factor]['error'][:60]}"
+            for name in names
+            if factor in result[name] and name not in good
+        ]
+        time_ratios = {name: result[name][factor]["seconds"] / result[name]["1.0"]["seconds"] for name in good}
         work_ratios = {
-            name: max((result[name][what] + 1) / (base[name][what] + 1) for what in ("steps", "values"))
+            name: max(
+                (result[name][factor][what] + 1) / (result[name]["1.0"][what] + 1) for what in ("steps", "values")
+            )
             for name in good
         }
         row[f"time {factor}"], row[f"work {factor}"], row[f"errors {factor}"] = time_ratios, work_ratios, wrong
         worst = max(time_ratios, key=lambda name: time_ratios[name], default="")
         words.append(
-            f"×{factor:g}: time {harness.geometric_mean(time_ratios.values()):.2f}"
+            f"×{float(factor):g}: time {harness.geometric_mean(time_ratios.values()):.2f}"
             + (f" (most {time_ratios[worst]:.2f}, {worst})" if worst else "")
             + f", work {harness.geometric_mean(work_ratios.values()):.2f}"
             + (f", fails: {'; '.join(wrong)}" if wrong else "")
         )
-    return {**row, "line": f"{said}: {len(touched[number.key])} tasks, " + ", ".join(words)}
+    return {**row, "line": f"{said}: {len(names)} tasks, " + ", ".join(words)}
 
 
 def main() -> None:
@@ -539,9 +527,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.what == "run":
         order = json.loads(arguments.order)
-        if order["key"]:
-            perturb(order["key"], order["factor"])
-        print(json.dumps(run(order["names"], order["repeats"], order["readers"])))
+        print(json.dumps(run(**order)))
     elif arguments.what == "measure":
         measure(arguments.core, arguments.repeats, arguments.processes, arguments.only, arguments.tasks, arguments.out)
     else:
