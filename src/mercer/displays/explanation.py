@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.displays.annotations import DataFrame, MaybeArray, MaybeAxes
-from mercer.displays.drawing import COLOURS, MOST_CURVES, MOST_IN_LEGEND, axes_for, colours, ink, short
+from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes
+from mercer.displays.drawing import COLOURS, MOST_CURVES, MOST_IN_LEGEND, Picture, axes_for, colours, ink, short
 from mercer.explain import Explanation, PartialDependence, explain, partial_dependence
 from mercer.optional import require
 from mercer.parameters import integer, one_of
@@ -19,7 +19,7 @@ _RAISES, _LOWERS, _OTHERS = COLOURS[1], COLOURS[0], "0.6"
 _SCALE = ("#2f6fd0", "#8e4fa8", "#e0433a")
 
 
-class ExplanationDisplay:
+class ExplanationDisplay(Picture):
     """The picture of an `Explanation`.
 
     "bar" shows the mean |value| of each feature, with several outputs beside one another (more than ten are added up),
@@ -44,6 +44,8 @@ class ExplanationDisplay:
     bars_ : list of containers of bars, one per output
     points_ : list of scatters, one per feature
     """
+
+    _purpose = "plotting an explanation"
 
     def __init__(self, explanation: Explanation, kind: str = "bar", max_features: int = 10) -> None:
         one_of("kind", kind, _KINDS)
@@ -86,12 +88,12 @@ class ExplanationDisplay:
         sizes = e.importance.sum(axis=1) if e.several else e.importance
         return np.argsort(-sizes, kind="stable")[: self.max_features]
 
-    def plot(self, ax: MaybeAxes = None) -> Self:
-        """Draw into axes, or into a new figure."""
-        self.features_ = self._shown
-        height = 1.2 + 0.36 * (len(self.features_) + 1)
-        ax = axes_for(ax, "plotting an explanation", (6.4, max(2.4, height)))
-        self.ax_, self.figure_ = ax, ax.figure
+    @property
+    def _inches(self) -> tuple[float, float]:  # type: ignore[override]  # as high as it has features
+        return 6.4, max(2.4, 1.56 + 0.36 * len(self._shown))
+
+    def _draw(self, ax: Axes) -> None:
+        self.features_, self.ax_, self.figure_ = self._shown, ax, ax.figure
         self.bars_: list[object] = []
         self.points_: list[object] = []
         if self.kind == "beeswarm":
@@ -101,7 +103,6 @@ class ExplanationDisplay:
         else:
             self._bars()
         ax.spines[["top", "right"]].set_visible(False)
-        return self
 
     def to_frame(self) -> DataFrame:
         """What is drawn, as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm.

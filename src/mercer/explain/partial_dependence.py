@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer import parameters
 from mercer.arrays import Floats, n_samples, row_blocks
@@ -23,7 +24,7 @@ from mercer.parameters import integer
 from mercer.rkhs import Function, functions_of
 
 
-def gradient_importance(model: Any, X: Any, sample_weight: Any = None) -> Floats:
+def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = None) -> Floats:
     """How much f reacts to small changes of each feature; see the method of the machines."""
     machine = outputs_of(model)
     machine.expect_vectors("gradient_importance")
@@ -41,9 +42,6 @@ def gradient_importance(model: Any, X: Any, sample_weight: Any = None) -> Floats
             total[:, k] += weights[used[some]] @ np.abs(function.gradient(own))
     total *= machine.factor
     return total[:, 0] if total.shape[1] == 1 else total
-
-
-_QUANTILES = (0.05, 0.95)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +96,7 @@ def partial_dependence(
     *,
     grid: Any = None,
     grid_resolution: int = 50,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     individual: bool = False,
 ) -> PartialDependence:
     """The mean of f over samples in which one or two features are set; see the method of the machines."""
@@ -221,7 +219,7 @@ def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tu
     for j in columns:
         column = as_dense(rows[:, [j]]).ravel()
         distinct = np.unique(column)
-        low, high = np.quantile(column, _QUANTILES)
+        low, high = np.quantile(column, (0.05, 0.95))
         if low == high:
             low, high = distinct[0], distinct[-1]
         out.append(distinct if len(distinct) <= resolution else np.linspace(low, high, resolution))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer import _core, parameters
 from mercer.arrays import Floats
@@ -173,7 +174,7 @@ _WORK_PER_CALL, _ROWS_AT_ONCE = 250_000_000, 8
 
 
 def explain(
-    model: Any, X: Any, background: Any = None, *, background_weight: Any = None, verbose: bool = False
+    model: Any, X: Any, background: Any = None, *, background_weight: ArrayLike | None = None, verbose: bool = False
 ) -> Explanation:
     """Exact Shapley values of a trained machine's f at the rows of X; see the method `explain` of the machines."""
     machine = outputs_of(model)
