@@ -240,9 +240,52 @@ def _distances(points: Points, squares: Floats, i: int) -> Floats:
     return np.asarray(np.maximum(squares - 2 * points.column(i) + squares[i], 0.0))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
+    """Samples that k-means divides into clusters, where they are or in eigenvectors."""
+
+    n_clusters: int = field(default=8, kw_only=False)
+    n_init: int = 10
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        integer("n_clusters", self.n_clusters, 1, "the number of clusters")
+        integer("n_init", self.n_init, 1, "the number of starts")
+
+    def _nearest(self, X: Any) -> Indices:
+        """The cluster of each sample, which was read."""
+        raise NotImplementedError
+
+    def _refuse_few(self, n: int) -> None:
+        if n < self.n_clusters:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} are too many for n_samples={n} of positive weight; lower n_clusters"
+            )
+
+    def _n_distinct(self, fit: Fit) -> int:
+        """As many clusters as asked for, or as there are different samples, with a warning."""
+        k, different = self.n_clusters, len(fit.merged.weight)
+        self._refuse_few(len(fit.merged.rows))
+        if different < k:
+            warn_user(
+                f"n_clusters={k} are too many for {different} different samples; there are {different} clusters",
+                ConvergenceWarning,
+            )
+        return min(different, k)
+
+    def _labels_of_rows(self, fit: Fit, labels: Indices) -> Indices:
+        """Labels of merged samples as labels of the caller's rows; rows of weight zero get the nearest cluster's."""
+        out = np.empty(fit.n, dtype=np.intp)
+        out[fit.merged.rows] = labels[fit.merged.member]
+        rest = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
+        if len(rest):
+            out[rest] = self._nearest(take(fit.X, rest))
+        return np.asarray(freeze(out))
+
+
 @shared_docs
 @dataclass(eq=False, repr=False, kw_only=True)
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering):  # type: ignore[misc]  # scikit-learn is untyped
     """k-means clustering in feature space.
 
     Minimises J = Σ w_i ‖φ(x_i) − μ_c(i)‖² over the ways to divide the samples into clusters c with means μ_c, by
@@ -292,8 +335,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     array([ True])
     """
 
-    n_clusters: int = field(default=8, kw_only=False)
-    n_init: int = 10
     max_iter: int = -1
 
     _default_steps = 300
@@ -307,13 +348,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         _origin_=Array("features"),
     )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        integer("n_clusters", self.n_clusters, 1, "the number of clusters")
-        integer("n_init", self.n_init, 1, "the number of starts")
-
     def _learn(self, fit: Fit, report: Report) -> None:
-        k = n_distinct(fit, self.n_clusters)
+        k = self._n_distinct(fit)
         points = points_of(fit, self.n_landmarks, 1, report)
         rng = np.random.default_rng(fit.limits.seed())
         found = cluster(points, fit.merged.weight, k, self.n_init, fit.limits.stop.max_iter, rng, report)
@@ -322,7 +358,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         self._expansion_ = points.function(shares, -0.5 * np.einsum("ic,ic->c", shares, points.products(shares)))
         if isinstance(points, Mapped) and points.origin is not None:
             self._origin_ = freeze(points.origin)
-        self.labels_ = labels_of_rows(fit, found.labels, self._nearest)
+        self.labels_ = self._labels_of_rows(fit, found.labels)
         self.inertia_, self.objective_path_ = found.path[-1], freeze(np.array(found.path))
         self.n_iter_, self.converged_ = len(found.path) - 1, found.converged
         if not found.converged:
@@ -383,26 +419,3 @@ def _knows_distances(model: KernelKMeans) -> bool:
 # Not as decorators in the class: what scikit-learn makes of `transform` there, for set_output, would hide them.
 for _name in ("transform", "fit_transform"):
     setattr(KernelKMeans, _name, available_if(_knows_distances)(getattr(KernelKMeans, _name)))
-
-
-def n_distinct(fit: Fit, k: int) -> int:
-    """k, or as many as there are different samples, with a warning; an error where there are fewer samples at all."""
-    n, different = len(fit.merged.rows), len(fit.merged.weight)
-    if n < k:
-        raise ValueError(f"n_clusters={k} are too many for n_samples={n} of positive weight; lower n_clusters")
-    if different < k:
-        warn_user(
-            f"n_clusters={k} are too many for {different} different samples; there are {different} clusters",
-            ConvergenceWarning,
-        )
-    return min(different, k)
-
-
-def labels_of_rows(fit: Fit, labels: Indices, nearest: Any) -> Indices:
-    """Labels of merged samples as labels of the caller's rows; rows of weight zero get the nearest cluster's."""
-    out = np.empty(fit.n, dtype=np.intp)
-    out[fit.merged.rows] = labels[fit.merged.member]
-    rest = np.setdiff1d(np.arange(fit.n), fit.merged.rows)
-    if len(rest):
-        out[rest] = nearest(take(fit.X, rest))
-    return np.asarray(freeze(out))

@@ -12,12 +12,11 @@ Affinities that are mostly zero are a sparse matrix: one that was given, or that
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClusterMixin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.metaestimators import available_if
 
@@ -33,8 +32,7 @@ from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import leading_of_walk
-from mercer.unsupervised.kernel_kmeans import cluster, labels_of_rows, n_distinct
-from mercer.unsupervised.learner import Learner
+from mercer.unsupervised.kernel_kmeans import Clustering, cluster
 from mercer.unsupervised.points import Mapped, Points, Stored, points_of
 
 
@@ -141,7 +139,7 @@ def _extends(model: SpectralClustering) -> bool:
 
 @shared_docs
 @dataclass(eq=False, repr=False, kw_only=True)
-class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
+class SpectralClustering(Clustering):
     """Spectral clustering with the values of any kernel that is never negative as affinities.
 
     A precomputed matrix of affinities may be sparse. Follows scikit-learn's: the leading eigenvectors of the normalised
@@ -185,10 +183,8 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
     True
     """
 
-    n_clusters: int = field(default=8, kw_only=False)
     affinity: str | None = None
     n_neighbors: int = 10
-    n_init: int = 10
 
     FITTED = fitted(
         _centres_=_Centres(required=True), eigenvalues_=Array(None, required=True), labels_=_Labels(required=True)
@@ -196,8 +192,6 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        integer("n_clusters", self.n_clusters, 1, "the number of clusters")
-        integer("n_init", self.n_init, 1, "the number of starts")
         if self.affinity is not None:
             one_of("affinity", self.affinity, (None, "nearest_neighbors"))
         integer("n_neighbors", self.n_neighbors, 1, "how many samples are near to one")
@@ -215,11 +209,7 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         if self.affinity is not None:
             X = neighbours(X, self.n_neighbors, weight, self.n_jobs)
         kept = np.flatnonzero(weight)
-        if len(kept) < self.n_clusters:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} are too many for n_samples={len(kept)} of positive weight; lower "
-                "n_clusters"
-            )
+        self._refuse_few(len(kept))
         self.kernel_ = as_kernel("precomputed")
         labels = np.empty(X.shape[0], dtype=np.intp)
         graph, rng = Graph.of(X, kept), np.random.default_rng(limits.seed())
@@ -230,12 +220,12 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         self.labels_ = freeze(labels)
 
     def _learn(self, fit: Fit, report: Report) -> None:
-        k = n_distinct(fit, self.n_clusters)
+        k = self._n_distinct(fit)
         # K, its scaled copy, and LAPACK's or the Krylov space's: three matrices.
         points, weight = points_of(fit, self.n_landmarks, 3, report, affinities=True), fit.merged.weight
         rng = np.random.default_rng(fit.limits.seed())
         labels = self._divide(points, weight, k, self.kernel_, rng, report)
-        self.labels_ = labels_of_rows(fit, labels, self._nearest)
+        self.labels_ = self._labels_of_rows(fit, labels)
 
     def _divide(
         self, points: Points | Graph, weight: Floats, k: int, kernel: Kernel, rng: np.random.Generator, report: Report
