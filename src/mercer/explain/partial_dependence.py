@@ -175,7 +175,7 @@ def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...]
     return np.asarray(machine.factor * out + constant)
 
 
-def _factor(rates: Floats, s: Floats, value: Any) -> Floats:
+def _factor(rates: Floats, s: Floats, value: Floats) -> Floats:
     """k_j between a feature of the vectors and a value."""
     difference = value - s
     square = difference * difference

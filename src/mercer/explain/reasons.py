@@ -45,7 +45,7 @@ class Reasons:
 
     prediction: Any
     indices: Indices | None
-    labels: Any
+    labels: np.ndarray | None
     vectors: Any
     similarities: Floats
     contributions: Floats
@@ -59,7 +59,7 @@ class Reasons:
         pandas = require("pandas", "a frame of reasons")
         return pandas.DataFrame({name: column for name, column in self._columns().items() if column is not None})
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> dict[str, np.ndarray | None]:
         return {
             "sample": self.indices,
             "label": self.labels,

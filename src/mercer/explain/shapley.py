@@ -68,7 +68,7 @@ class Explanation(ExplanationMethods):
     feature_names: list[str]
     output_names: tuple[str, ...] = ("f",)
     error: float = 0.0
-    classes: Any = field(default=None, repr=False)
+    classes: np.ndarray | None = field(default=None, repr=False)
     pairs: Sequence[Pair] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -148,7 +149,7 @@ class Insight:
         return lines
 
 
-def insight(model: Any, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
+def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
     """What theory says about a trained machine; a list with one entry per plane or output, if it has several.
 
     Parameters

@@ -28,7 +28,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
 from mercer.fitting.pipeline.state import check_state, declared, set_fitted, state_of
-from mercer.kernels import kernel_accepts
+from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
 from mercer.solution import Report
@@ -198,7 +198,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         return False  # two rows that are equal in one view may differ in the other
 
     @property
-    def kernel_y_(self) -> Any:
+    def kernel_y_(self) -> Kernel:
         """The second view's kernel, with its parameters as numbers."""
         check_is_fitted(self)
         return self._second_.kernel_

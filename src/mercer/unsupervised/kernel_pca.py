@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +30,7 @@ from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, fitted
+from mercer.kernels import Kernel
 from mercer.parameters import integer
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced
@@ -127,7 +129,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         """
         return self._decision(X)
 
-    def inverse_transform(self, scores: Any) -> Floats:
+    def inverse_transform(self, scores: ArrayLike) -> Floats:
         """Samples whose images are nearest to the points of feature space with these scores.
 
         Exact for a linear kernel. For a Gaussian it is the fixed point of Mika and others (1999), a local optimum.
@@ -165,7 +167,7 @@ def _combined(C: Floats, X: Any) -> Floats:
     return np.asarray((X.T @ C.T).T)  # so that a CSR matrix stands on the left
 
 
-def _best_vectors(kernel: Any, X: Any, C: Floats) -> Indices:
+def _best_vectors(kernel: Kernel, X: Any, C: Floats) -> Indices:
     """For each row of C, the vector at which g is largest."""
     n = C.shape[1]
     best, largest = np.zeros(len(C), dtype=np.intp), np.full(len(C), -np.inf)
@@ -178,7 +180,7 @@ def _best_vectors(kernel: Any, X: Any, C: Floats) -> Indices:
     return best
 
 
-def _fixed_points(kernel: Any, X: Any, C: Floats) -> Floats:
+def _fixed_points(kernel: Kernel, X: Any, C: Floats) -> Floats:
     best = _best_vectors(kernel, X, C)
     Z = np.asarray(X[best].toarray() if hasattr(X, "toarray") else X[best], dtype=np.float64)
     spread = float(np.abs(Z).max(initial=0.0)) + 1.0
