@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from mercer.errors import PROBABILITIES
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.attached import attach
 from mercer.fitting.pipeline.compressed import missing_since_compressed
 from mercer.fitting.pipeline.state import declared
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mercer.arrays import Floats
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
-    from mercer.displays import RidgePathDisplay
+    from mercer.displays import ExplanationDisplay, PartialDependenceDisplay, RidgePathDisplay, TraceDisplay
     from mercer.explain import Explanation, PartialDependence, Reasons
     from mercer.theory import Insight
 
@@ -341,3 +342,51 @@ class RidgePathMethods:
         from mercer.displays import RidgePathDisplay
 
         return RidgePathDisplay(self).plot(axes)  # type: ignore[arg-type]  # a RidgePath has this method
+
+
+class ExplanationMethods:
+    """Of Shapley values."""
+
+    def plot(self, kind: str = "bar", **options: Any) -> ExplanationDisplay:
+        """The picture: "bar" or "beeswarm"; see `mercer.displays.ExplanationDisplay`."""
+        from mercer.displays import ExplanationDisplay
+
+        return ExplanationDisplay.from_explanation(self, kind=kind, **options)  # type: ignore[arg-type]  # an Explanation has this method
+
+
+class PartialDependenceMethods:
+    """Of a partial dependence."""
+
+    def plot(self, **options: Any) -> PartialDependenceDisplay:
+        """The picture; see `mercer.displays.PartialDependenceDisplay`."""
+        from mercer.displays import PartialDependenceDisplay
+
+        return PartialDependenceDisplay(self).plot(**options)  # type: ignore[arg-type]  # a PartialDependence has this method
+
+
+class TraceMethods:
+    """Of the record of a textbook algorithm."""
+
+    def plot(self, axes: Any = None) -> TraceDisplay:
+        """Dual value, violation and the steps' sizes, step by step; needs matplotlib.
+
+        Parameters
+        ----------
+        axes : two matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        from mercer.displays import TraceDisplay
+
+        return TraceDisplay(self).plot(axes)  # type: ignore[arg-type]  # a Trace has this method
+
+    @shared_docs
+    def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
+        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
+
+        Parameters
+        ----------
+        %(film)s
+        """
+        from mercer.displays import TraceDisplay
+
+        return TraceDisplay(self).film(interval_ms=interval_ms, figure=figure)  # type: ignore[arg-type]  # a Trace has this method

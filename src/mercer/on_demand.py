@@ -78,11 +78,6 @@ def _summary(thing: Any) -> str:
     return " ".join((getattr(thing, "__doc__", None) or "").partition("\n\n")[0].lower().split())
 
 
-def attribute_of(module: str, name: str) -> Any:
-    """A function or class of a module that is imported now: for methods of machines that come from rooms above them."""
-    return getattr(import_module(module), name)
-
-
 _methods_home = ""
 
 

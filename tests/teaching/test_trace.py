@@ -12,8 +12,7 @@ from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Stop
 from mercer.solvers.pegasos.descent import solve_pegasos
 from mercer.solvers.pegasos.spaces import KernelSpace
-from mercer.teaching.algorithms import METHODS
-from mercer.teaching.pairs import RULES
+from mercer.teaching.algorithms import METHODS, RULES
 from mercer.theory import perceptron
 from reference.qp import by_clarabel
 

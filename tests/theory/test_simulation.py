@@ -136,7 +136,7 @@ CHANCE = np.array([0.9, 0.8, 0.15, 0.3])  # of +1
 @pytest.mark.parametrize("bias", [False, "regularized"])
 def test_soft_margins(bias):
     """Machines without a bias of their own on noisy labels of four points, so that the true error is known."""
-    rng, n, draws = np.random.default_rng(6), 6000, 500
+    rng, n, draws = np.random.default_rng(6), 6000, 200
     X, y = np.vstack([POINTS, POINTS]), np.repeat([1, -1], 4)
     kernel = Linear() + 1.0 if bias else Linear()
     failed, gaps = 0, []
@@ -159,7 +159,7 @@ def test_soft_margins(bias):
 
 def test_hard_margins():
     """The bound for machines that separate, on points that are all seen, against the mass of those that are not."""
-    rng, n, draws = np.random.default_rng(7), 5000, 500
+    rng, n, draws = np.random.default_rng(7), 5000, 200
     angles = np.concatenate([np.linspace(-0.6, 0.6, 20), np.pi + np.linspace(-0.6, 0.6, 20)])
     X, y = np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat([1, -1], 20)
     mass = rng.dirichlet(np.full(40, 0.05))  # many points are rare

@@ -116,9 +116,9 @@ def test_weights_are_repetitions_and_zero_leaves_out():
 
 def test_empty_clusters_are_filled(monkeypatch):
     """From a start that leaves two of four clusters without samples."""
-    from mercer.unsupervised import lloyd
+    from mercer.unsupervised import kernel_kmeans
 
-    monkeypatch.setattr(lloyd, "_seeded", lambda points, weight, k, rng: np.arange(points.n) % 2)
+    monkeypatch.setattr(kernel_kmeans, "_seeded", lambda points, weight, k, rng: np.arange(points.n) % 2)
     model = KernelKMeans(4, kernel="linear", n_init=1).fit(BLOBS)
     assert len(np.unique(model.labels_)) == 4
     assert (np.diff(model.objective_path_) < 0).all()
@@ -126,7 +126,7 @@ def test_empty_clusters_are_filled(monkeypatch):
 
 def test_a_cluster_that_loses_its_samples_on_the_way(monkeypatch):
     """Its mean lies between two others that are nearer to all of its samples."""
-    from mercer.unsupervised import lloyd
+    from mercer.unsupervised import kernel_kmeans
 
     x = np.array([-10.0, -9.5, -9.0, 9.0, 9.5, 10.0])[:, None]
 
@@ -135,7 +135,7 @@ def test_a_cluster_that_loses_its_samples_on_the_way(monkeypatch):
         left = points.column(int(np.argmax(at))) * np.sign(points.column(0)[0]) > 0
         return np.where(at == 100, 2, np.where(left, 0, 1))
 
-    monkeypatch.setattr(lloyd, "_seeded", outermost_together)
+    monkeypatch.setattr(kernel_kmeans, "_seeded", outermost_together)
     model = KernelKMeans(3, kernel="linear", n_init=1).fit(x)
     assert len(np.unique(model.labels_)) == 3
     assert np.isfinite(model.objective_path_).all()

@@ -112,7 +112,7 @@ def test_strings():
 def test_inverse_of_a_linear_kernel_is_exact_and_of_a_gaussian_takes_noise_away():
     linear = KernelPCA(kernel="linear").fit(X)
     np.testing.assert_allclose(linear.inverse_transform(linear.transform(Z)), Z, atol=1e-9)
-    angle = rng.uniform(0, 2 * np.pi, 200)
+    angle = rng.uniform(0, 2 * np.pi, 100)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     noisy = circle + 0.1 * rng.normal(size=circle.shape)
     model = KernelPCA(4, gamma=0.5).fit(noisy)

@@ -1,18 +1,12 @@
 """Pictures of machines; they need the extra ``plot``."""
 
-from mercer.displays.c_path import CPathDisplay
-from mercer.displays.compression import CompressionDisplay
-from mercer.displays.convergence import ConvergenceDisplay, ConvergenceRecord
+from mercer.displays.courses import ConvergenceDisplay, ConvergenceRecord, TraceDisplay
 from mercer.displays.decision import DecisionDisplay
 from mercer.displays.decision_pairs import DecisionPairsDisplay
-from mercer.displays.explanation import ExplanationDisplay
-from mercer.displays.gram import GramDisplay
-from mercer.displays.intervals import IntervalDisplay
-from mercer.displays.margin import MarginDisplay, SlackDisplay
-from mercer.displays.partial_dependence import PartialDependenceDisplay
-from mercer.displays.reliability import ReliabilityDisplay
-from mercer.displays.ridge_path import RidgePathDisplay
-from mercer.displays.trace import TraceDisplay
+from mercer.displays.explanation import ExplanationDisplay, PartialDependenceDisplay
+from mercer.displays.paths import CompressionDisplay, CPathDisplay, RidgePathDisplay
+from mercer.displays.predictions import IntervalDisplay, ReliabilityDisplay
+from mercer.displays.samples import GramDisplay, MarginDisplay, SlackDisplay
 from mercer.displays.tuning import TuningDisplay
 
 __all__ = [

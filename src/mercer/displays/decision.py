@@ -1,23 +1,189 @@
-"""The decision of a machine in two dimensions: regions, margins, and which samples hold them up."""
+"""The decision of a machine in two dimensions: regions, margins, and which samples hold them up.
+
+Two features vary over a grid, and the others stand still.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats
-from mercer.displays.drawing import MOST_IN_LEGEND, Picture, colours, frame, ink, legend, literal, short, wrapped
-from mercer.displays.plane import Plane
-from mercer.displays.support import machine_and_rows, rings
+from mercer.arrays import Floats, Indices, is_sparse
+from mercer.displays.annotations import At, Axes, Column, Columns, DataFrame, MaybeArray, MaybeAxes, Names
+from mercer.displays.drawing import (
+    MOST_IN_LEGEND,
+    Picture,
+    colours,
+    frame,
+    ink,
+    legend,
+    literal,
+    machine_and_rows,
+    rings,
+    short,
+    wrapped,
+)
 from mercer.optional import require
+from mercer.tables.cells import is_missing
+from mercer.tables.frame import frame_of
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """A grid in two features.
+
+    `rows` are the points of the grid as the model takes them, an array or a frame like X; `points` are the rows of X in
+    the two features; `rest` says where the others stand.
+    """
+
+    xx0: Floats
+    xx1: Floats
+    rows: Any
+    points: Floats
+    names: tuple[str, str]
+    rest: str
+
+    @classmethod
+    def through(
+        cls, X: Any, features: Columns, names: Names, known: Names, resolution: int, margin: float = 0.1, at: At = None
+    ) -> Plane:
+        """The plane of two features, by number or name; `known` are the model's names, for an X that has none.
+
+        Other features stand where `at` says, a dictionary from their numbers or names; else where most samples are.
+        """
+        framed = hasattr(X, "columns")
+        titles = column_names(X, names, known)
+        if len(titles) < 2:
+            raise ValueError(f"a picture needs two features, but X has {len(titles)}")
+        if framed:
+            columns: list[Any] = frame_of(X).columns
+        else:
+            columns = list(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64).T)
+        i, j = _pair(features, titles)
+        shown = [_numbers(columns[k], titles[k]) for k in (i, j)]
+        xx0, xx1 = np.meshgrid(*(np.linspace(*_ends(column, margin), resolution) for column in shown))
+        chosen = _chosen({} if at is None else at, titles, (i, j))
+        typical = [chosen[k] if k in chosen else _typical(column) for k, column in enumerate(columns)]
+        cells = [np.full(xx0.size, value) for value in typical]
+        cells[i], cells[j] = xx0.ravel(), xx1.ravel()
+        rows = type(X)(dict(zip(X.columns, cells, strict=True))) if framed else np.column_stack(cells)
+        others = [k for k in range(len(columns)) if k not in (i, j)]
+        rest = _where([(titles[k], typical[k]) for k in others if k not in chosen])
+        rest = "; ".join(part for part in (_places_text((titles[k], v) for k, v in chosen.items()), rest) if part)
+        return cls(xx0, xx1, rows, np.column_stack(shown), (titles[i], titles[j]), rest)
+
+
+def _pair(features: Columns, titles: list[str]) -> tuple[int, int]:
+    """The numbers of two different columns that were given by number or name."""
+    found = [column_number(feature, titles) for feature in features]
+    if len(found) != 2 or None in found or found[0] == found[1]:
+        few = len(titles) <= 20 and titles != [f"feature {k}" for k in range(len(titles))]
+        raise ValueError(
+            f"features={features!r} must be two different columns of the {len(titles)} there are, by number from 0 or "
+            f"by name{': ' + ', '.join(titles) if few else ''}"
+        )
+    return found[0], found[1]  # type: ignore[return-value]  # None is refused above
+
+
+def column_number(column: Any, titles: list[str]) -> int | None:
+    """The number of a column that was given by number or name; None if it is neither."""
+    k = titles.index(column) if isinstance(column, str) and column in titles else column
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    return int(k) if whole and 0 <= k < len(titles) else None
+
+
+def _numbers(column: ArrayLike, title: str) -> Floats:
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"an axis needs numbers, but the column {title!r} has others: choose other features") from None
+
+
+def _ends(column: Floats, margin: float) -> tuple[float, float]:
+    finite = column[np.isfinite(column)]
+    if not len(finite):
+        raise ValueError("a feature of the picture has no number in any row: choose other features")
+    low, high = float(finite.min()), float(finite.max())
+    room = margin * (high - low) if high > low else 1.0
+    return low - room, high + room
+
+
+def _typical(column: Any) -> Any:
+    """The mean of numbers, the most frequent of other values."""
+    if column.dtype.kind in "iuf":
+        finite = column[np.isfinite(column)]
+        return float(finite.mean()) if len(finite) else np.nan
+    there = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
+    return Counter(there).most_common(1)[0][0] if there else None
+
+
+def _where(others: list[tuple[str, object]]) -> str:
+    """A line for the reader of the picture; empty where nothing is left out of it."""
+    if not others:
+        return ""
+    numbers = [isinstance(value, float) for _, value in others]
+    how = "mean" if all(numbers) else "most frequent value" if not any(numbers) else "mean or most frequent value"
+    if len(others) > 3:  # more do not fit into one line under a picture 6.4 inches wide
+        return f"the other {len(others)} features at their {how}"
+    return f"{_places_text(others)} ({how})"
+
+
+def _places_text(places: Iterable[tuple[str, object]]) -> str:
+    texts = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
+    return f"at {', '.join(texts)}" if texts else ""
+
+
+def _chosen(at: Any, titles: list[str], shown: tuple[int, int]) -> dict[int, Any]:
+    """The caller's places of other features by their numbers."""
+    if not isinstance(at, Mapping):
+        raise TypeError(
+            f"at={at!r} must be a dict from columns, by number from 0 or by name, to their values, such as "
+            f"{{{titles[-1]!r}: 0.0}}"
+        )
+    out = {}
+    for key, value in at.items():
+        k = column_number(key, titles)
+        if k is None or k in shown:
+            raise ValueError(
+                f"at={at!r} must give values for columns beside the two that are shown, by number from 0 or by name; "
+                f"{key!r} is not one of them"
+            )
+        out[k] = float(value) if isinstance(value, int | float | np.number) else value
+    return out
+
+
+def column_names(X: Any, names: Names = None, known: Names = None) -> list[str]:
+    """Of all columns: those given, the frame's, the model's, or their numbers."""
+    found = names if names is not None else frame_of(X).names if hasattr(X, "columns") else known
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"a picture needs rows of columns, but X has shape {shape}")
+    n = shape[1]
+    if found is None or (names is None and len(found) != n):
+        return [f"feature {k}" for k in range(n)]
+    if len(found) != n:
+        raise ValueError(f"names has {len(found)} names, but X has {n} columns")
+    return [str(name) for name in found]
+
+
+def column_and_name(X: Any, feature: Column, model: object) -> tuple[Floats, str]:
+    """One column as numbers, by its number or name, and its name."""
+    titles = column_names(X, None, getattr(model, "feature_names_in_", None))
+    k = column_number(feature, titles)
+    if k is None:
+        raise ValueError(f"feature={feature!r} is none of the {len(titles)} columns, by number from 0 or by name")
+    if hasattr(X, "columns"):
+        return _numbers(np.asarray(X[X.columns[k]]), titles[k]), titles[k]
+    values = X[:, [k]].toarray()[:, 0] if is_sparse(X) else np.asarray(X)[:, k]
+    return _numbers(values, titles[k]), titles[k]
+
 
 _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
-
-_RING = 4  # points: what a ring takes of the picture
-
-_SMALL_PRINT = 8  # points: the line below a picture
 
 
 @dataclass(eq=False)
@@ -71,15 +237,15 @@ class DecisionDisplay(Picture):
 
     xx0: Floats
     xx1: Floats
-    response: Any
+    response: np.ndarray
     values: Any = None
     classes: Any = None
     points: Any = None
-    codes: Any = None
-    free: Any = None
-    bounded: Any = None
+    codes: Indices | None = None
+    free: Indices | None = None
+    bounded: Indices | None = None
     names: tuple[str, str] = ("feature 0", "feature 1")
-    targets: Any = None
+    targets: Floats | None = None
     rest: str = ""
     novelty: bool = False
     _purpose = "drawing a decision"
@@ -90,14 +256,14 @@ class DecisionDisplay(Picture):
         cls,
         estimator: Any,
         X: Any,
-        y: Any = None,
+        y: MaybeArray = None,
         *,
-        features: Any = (0, 1),
+        features: Columns = (0, 1),
         resolution: int = 200,
         margin: float = 0.1,
-        ax: Any = None,
-        names: Any = None,
-        at: Any = None,
+        ax: MaybeAxes = None,
+        names: Names = None,
+        at: At = None,
     ) -> Self:
         """Evaluate a fitted estimator on a grid around X, and draw.
 
@@ -128,7 +294,7 @@ class DecisionDisplay(Picture):
         return cls.on_plane(plane, estimator, X, y).plot(ax)
 
     @classmethod
-    def on_plane(cls, plane: Plane, estimator: Any, X: Any, y: Any) -> Self:
+    def on_plane(cls, plane: Plane, estimator: Any, X: Any, y: MaybeArray) -> Self:
         """What a fitted estimator decides on a plane through X, not drawn yet."""
         machine, seen = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
@@ -143,7 +309,7 @@ class DecisionDisplay(Picture):
                     "model of a single output"
                 )
             values = values.reshape(plane.xx0.shape)
-        response = values
+        response: Any = values
         if classes is not None:
             response = _codes(estimator.predict(plane.rows), classes).reshape(plane.xx0.shape)
         free, bounded = rings(machine, seen)
@@ -164,7 +330,7 @@ class DecisionDisplay(Picture):
             novelty=classes is None and scored,
         )
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         norm = None
         if self.classes is not None:
             self._draw_regions(ax)
@@ -174,10 +340,10 @@ class DecisionDisplay(Picture):
         ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
-            text = literal(wrapped(self.rest, ax, _SMALL_PRINT))
-            ax.annotate(text, (0.5, 0), **below, ha="center", va="top", fontsize=_SMALL_PRINT, alpha=0.8)
+            text = literal(wrapped(self.rest, ax, 8))
+            ax.annotate(text, (0.5, 0), **below, ha="center", va="top", fontsize=8, alpha=0.8)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one line per point of the grid: where it is, the class, and f where there is one."""
         columns = {name: grid.ravel() for name, grid in zip(self.names, (self.xx0, self.xx1), strict=True)}
         if self.classes is not None:
@@ -186,7 +352,7 @@ class DecisionDisplay(Picture):
             columns["f"] = self.values.ravel()
         return frame("DecisionDisplay.to_frame", columns)
 
-    def _draw_regions(self, ax: Any) -> None:
+    def _draw_regions(self, ax: Axes) -> None:
         colors = require("matplotlib.colors", "drawing a decision")
         shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
@@ -197,7 +363,7 @@ class DecisionDisplay(Picture):
             for code in np.unique(self.response)[:-1]:  # the last one's boundaries are those of the others
                 self._lines(ax, (self.response == code).astype(np.float64), {0.5: "-"})
 
-    def _draw_values(self, ax: Any) -> Any:
+    def _draw_values(self, ax: Axes) -> Any:
         colors = require("matplotlib.colors", "drawing a decision")
         if self.novelty:
             norm, cmap, label = colors.CenteredNorm(), "RdBu", "f(x)"
@@ -215,13 +381,13 @@ class DecisionDisplay(Picture):
             self._lines(ax, self.values, {0.0: "-"})
         return norm
 
-    def _lines(self, ax: Any, values: Floats, styles: dict[float, str]) -> None:
+    def _lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
         levels = [level for level in styles if values.min() < level < values.max()]
         if levels:
             line = [styles[level] for level in levels]
             ax.contour(self.xx0, self.xx1, values, levels=levels, linestyles=line, colors=[ink(ax)], linewidths=1)
 
-    def _draw_points(self, ax: Any, norm: Any) -> None:
+    def _draw_points(self, ax: Axes, norm: Any) -> None:
         if self.points is None:
             return
         x, z = self.points.T
@@ -238,7 +404,7 @@ class DecisionDisplay(Picture):
             ax.scatter(x, z, color=dark, **style)
         for name, rows, line in (("free", self.free, "-"), ("bounded", self.bounded, ":")):
             if rows is not None and len(rows):
-                size, alpha = _ink(_RING * len(rows))
+                size, alpha = _ink(4 * len(rows))  # a ring takes the room of four points
                 ring = {"s": 60 * size, "alpha": alpha, "linewidths": size, "linestyles": line, "zorder": 4}
                 label = f"{name} support vectors"
                 named.append(ax.scatter(x[rows], z[rows], facecolors="none", edgecolors=dark, label=label, **ring))
@@ -248,7 +414,7 @@ class DecisionDisplay(Picture):
             for handle in legend(ax, handles=named, loc=loc).legend_handles:
                 handle.set_alpha(1)
 
-    def _draw_classes(self, ax: Any, style: dict[str, Any]) -> list[Any]:
+    def _draw_classes(self, ax: Axes, style: Mapping[str, object]) -> list[Any]:
         """The samples of each class; returns those that belong into a legend."""
         effects = require("matplotlib.patheffects", "drawing a decision")
         halo = [effects.withStroke(linewidth=2, foreground=ax.get_facecolor())]
@@ -268,6 +434,6 @@ def _ink(n: int) -> tuple[float, float]:
     return max(crowd**-0.25, 0.25), max(crowd**-0.5, 0.1)
 
 
-def _codes(labels: Any, classes: Any) -> Any:
+def _codes(labels: ArrayLike, classes: ArrayLike) -> Indices:
     number = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
     return np.array([number.get(label, -1) for label in np.asarray(labels).tolist()])

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 
-from mercer.displays.decision import DecisionDisplay
+from mercer.displays.annotations import Axes, Column, Columns, DataFrame, Figure, Names, Panels
+from mercer.displays.decision import DecisionDisplay, Plane, column_names, column_number
 from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
-from mercer.displays.plane import Plane, column_names, column_number
 from mercer.optional import require
 
 # Columns of which all pairs still fit onto a screen.
 _MOST_COLUMNS = 7
-# Characters of a name that fit beside a panel.
-_PANEL_CHARACTERS = 22
 
 
 @dataclass(eq=False)
@@ -47,20 +46,20 @@ class DecisionPairsDisplay:
     panels: dict[tuple[str, str], DecisionDisplay]
     errors: dict[tuple[str, str], float]
     names: list[str]
-    axes_: Any = field(default=None, init=False, repr=False)
-    figure_: Any = field(default=None, init=False, repr=False)
+    axes_: np.ndarray | None = field(default=None, init=False, repr=False)
+    figure_: Figure = field(default=None, init=False, repr=False)
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
         X: Any,
-        y: Any,
+        y: ArrayLike,
         *,
-        features: Any = None,
-        names: Any = None,
+        features: Columns | None = None,
+        names: Names = None,
         resolution: int = 80,
-        axes: Any = None,
+        axes: Panels = None,
     ) -> Self:
         """Train a copy of a classifier on each pair of columns, and draw.
 
@@ -103,7 +102,7 @@ class DecisionPairsDisplay:
             errors[pair] = float(np.mean(np.asarray(model.predict(part)) != target))
         return cls(panels, errors, [titles[k] for k in chosen]).plot(axes)
 
-    def plot(self, axes: Any = None) -> Self:
+    def plot(self, axes: Panels = None) -> Self:
         """Draw into axes, or into a new figure.
 
         Parameters
@@ -121,7 +120,7 @@ class DecisionPairsDisplay:
             raise ValueError(f"pairs of {side + 1} columns are drawn into {side} × {side} axes, not {axes.shape}")
         best = min(self.errors.values())
         for row, column in np.ndindex(side, side):
-            ax = axes[row, column]
+            ax: Axes = axes[row, column]
             if column > row:
                 ax.set_axis_off()
                 continue
@@ -131,20 +130,20 @@ class DecisionPairsDisplay:
                 ax.get_legend().remove()
             wrong = self.errors[pair]
             ax.set_title(f"{wrong:.1%} errors", fontsize="small", fontweight="bold" if wrong == best else "normal")
-            below, beside = (short(name, _PANEL_CHARACTERS) for name in pair)
+            below, beside = (short(name, 22) for name in pair)  # more characters do not fit beside a panel
             ax.set(xlabel=below if row == side - 1 else "", ylabel=beside if column == 0 else "")
             ax.tick_params(labelsize="x-small")
         self._legend(axes)
         self.axes_, self.figure_ = axes, axes[0, 0].figure
         return self
 
-    def _legend(self, axes: Any) -> None:
+    def _legend(self, axes: np.ndarray) -> None:
         """The classes, once, in the empty corner if there is one."""
         handles, labels = axes[0, 0].get_legend_handles_labels()
         if len(handles) <= MOST_IN_LEGEND:  # more are named within the panels
             axes[0, -1].legend(handles, labels, loc="upper right" if len(axes) > 1 else "best", fontsize="small")
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one line per pair, the best one first."""
         pairs = sorted(self.errors, key=lambda pair: self.errors[pair])
         columns = {
@@ -155,7 +154,7 @@ class DecisionPairsDisplay:
         return frame("DecisionPairsDisplay.to_frame", columns)
 
 
-def _number(column: Any, titles: list[str]) -> int:
+def _number(column: Column, titles: list[str]) -> int:
     found = column_number(column, titles)
     if found is None:
         raise ValueError(f"{column!r} in features is none of the {len(titles)} columns, by number from 0 or by name")

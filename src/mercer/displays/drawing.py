@@ -1,15 +1,21 @@
-"""What displays share: where they draw, in which colours and words, and their numbers as a frame of pandas."""
+"""What displays share: where they draw, in which colours and words, their numbers as a frame, and support vectors."""
 
 from __future__ import annotations
 
 import colorsys
 import math
 import textwrap
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mercer.arrays import Floats, Indices, is_sparse
+from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
+from mercer.fitting.pipeline.state import chosen_of
+from mercer.fitting.reports.dual_status import free_vectors
 from mercer.optional import require
+from mercer.tables.estimator import Tabular
 
 # One for each class, as far as there are that many; distinguishable also by those who see fewer colours.
 COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a05070", "#7a7a7a")
@@ -20,25 +26,17 @@ MOST_IN_LEGEND = 10
 MOST_CURVES = 60
 # Where a logarithmic axis draws zero: below every gap that float64 can tell from it.
 SMALLEST_SHOWN = 1e-16
-# Characters of a name in a legend or beside an axis: beyond, it would take the room of the picture.
-_MOST_CHARACTERS = 32
-# Mean width of a character of matplotlib's default font, as a share of the font's size.
-_CHARACTER_WIDTH = 0.56
-# Axes in which a legend of three lines in small print hides a third of the picture.
-_NARROW_INCHES = 2.6
-# Of hues: steps by it come nowhere near an earlier one for long.
-_GOLDEN_RATIO = 0.618033988749895
 
 
 class Picture:
     """A display of one picture: `_draw` draws it, and `_purpose` says what needs matplotlib."""
 
-    ax_: Any = None
-    figure_: Any = None
+    ax_: Axes = None
+    figure_: Figure = None
     _purpose: ClassVar[str]
     _inches: ClassVar[tuple[float, float]] = (6.4, 4.4)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: MaybeAxes = None) -> Self:
         """Draw onto ``ax``, or onto new axes.
 
         Parameters
@@ -51,18 +49,18 @@ class Picture:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         raise NotImplementedError
 
 
-def axes_for(ax: Any, purpose: str, inches: tuple[float, float] = Picture._inches) -> Any:
+def axes_for(ax: MaybeAxes, purpose: str, inches: tuple[float, float] = Picture._inches) -> Axes:
     """The caller's axes, or those of a new figure."""
     if ax is not None:
         return ax
     return require("matplotlib.pyplot", purpose).subplots(figsize=inches, layout="constrained")[1]
 
 
-def panels_for(axes: Any, what: str, shape: tuple[int, int], inches: tuple[float, float]) -> Any:
+def panels_for(axes: Panels, what: str, shape: tuple[int, int], inches: tuple[float, float]) -> np.ndarray:
     """The caller's axes for several panels, as many as the shape has, or those of a new figure; in a list."""
     if axes is None:
         axes = require("matplotlib.pyplot", f"drawing {what}").subplots(*shape, figsize=inches, layout="constrained")[1]
@@ -72,7 +70,7 @@ def panels_for(axes: Any, what: str, shape: tuple[int, int], inches: tuple[float
     return axes
 
 
-def frame(purpose: str, columns: dict[Any, Any], index: Any = None) -> Any:
+def frame(purpose: str, columns: Mapping[Any, object], index: MaybeArray = None) -> DataFrame:
     """A pandas DataFrame."""
     return require("pandas", purpose).DataFrame(columns, index=index)
 
@@ -84,10 +82,11 @@ def colours(n: int) -> list[Any]:
     if n <= 20:
         name = "tab10" if n <= 10 else "tab20"
         return list(require("matplotlib", "drawing classes").colormaps[name].colors[:n])
-    return [colorsys.hls_to_rgb(k * _GOLDEN_RATIO % 1, (0.35, 0.5, 0.65)[k % 3], 0.7) for k in range(n)]
+    golden = (math.sqrt(5) - 1) / 2  # steps by this part of the circle come nowhere near an earlier hue for long
+    return [colorsys.hls_to_rgb(k * golden % 1, (0.35, 0.5, 0.65)[k % 3], 0.7) for k in range(n)]
 
 
-def ink(ax: Any) -> Any:
+def ink(ax: Axes) -> Any:
     """The colour of lines and points on empty ground: black, or white in a dark style."""
     return ax.title.get_color()
 
@@ -97,7 +96,7 @@ def literal(text: str) -> str:
     return " " * text.startswith("_") + text.replace("$", r"\$")
 
 
-def short(name: Any, most: int = _MOST_CHARACTERS) -> str:
+def short(name: object, most: int = 32) -> str:
     """A name, shown as it is, that does not take the room of the picture; its middle is left out."""
     text = str(name)
     if len(text) <= most:
@@ -106,18 +105,58 @@ def short(name: Any, most: int = _MOST_CHARACTERS) -> str:
     return literal(f"{text[:head].rstrip()}…{text[head + 1 - most :].lstrip()}")
 
 
-def wrapped(text: str, ax: Any, points: float) -> str:
+def wrapped(text: str, ax: Axes, points: float) -> str:
     """Text in lines that are as wide as the axes, for a font of this size."""
-    return textwrap.fill(text, max(int(_width(ax) * 72 / (_CHARACTER_WIDTH * points)), 12))
+    # A character of matplotlib's default font has a mean width of 0.56 of the font's size.
+    return textwrap.fill(text, max(int(_width(ax) * 72 / (0.56 * points)), 12))
 
 
-def legend(ax: Any, **options: Any) -> Any:
+def legend(ax: Axes, **options: object) -> Any:
     """A legend that is smaller in a narrow picture, and for which axes make no room."""
-    made = ax.legend(fontsize="small" if _width(ax) > _NARROW_INCHES else "xx-small", **options)
+    # In axes below 2.6 inches three lines in small print would hide a third of the picture.
+    made = ax.legend(fontsize="small" if _width(ax) > 2.6 else "xx-small", **options)
     made.set_in_layout(False)
     return made
 
 
-def _width(ax: Any) -> float:
+def _width(ax: Axes) -> float:
     """In inches."""
     return float(ax.get_position().width * ax.figure.get_figwidth())
+
+
+def machine_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
+    """The machine inside a Pipeline, a search or a model of a table, and X as it sees it."""
+    while True:
+        model = chosen_of(model)
+        if hasattr(model, "steps"):
+            model, X = model[-1], model[:-1].transform(X) if len(model) > 1 else X
+        elif isinstance(model, Tabular):
+            model, X = model.estimator_, model.encode(X)
+        else:
+            return model, X
+
+
+def rings(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:
+    """Rows of X, as the machine sees them, that are free and bounded support vectors; None where it has none."""
+    vectors = getattr(machine, "support_vectors_", None)
+    if vectors is None or vectors.shape[1:] != np.shape(X)[1:]:
+        return None, None
+    free = dict(zip((row.tobytes() for row in _dense(vectors)), _free(machine).tolist(), strict=True))
+    kinds = [free.get(row.tobytes()) for row in _dense(X)]
+    return np.flatnonzero([kind is True for kind in kinds]), np.flatnonzero([kind is False for kind in kinds])
+
+
+def _dense(rows: Any) -> Floats:
+    return np.ascontiguousarray(rows.toarray() if is_sparse(rows) else rows, dtype=np.float64) + 0.0  # no −0
+
+
+def _free(machine: Any) -> np.ndarray:
+    """Which support vectors are inside their box in the machine of some pair."""
+    free = free_vectors(machine)
+    if free is not None:
+        return np.asarray(free)
+    size = np.abs(machine.dual_coef_)
+    box = np.full(size.shape[1], size.max(initial=0.0))  # LIBSVM's files do not say C; the largest is at it
+    if hasattr(machine, "certificate_"):  # a joint machine
+        box = np.repeat(machine.C * np.asarray(machine.class_weight_), machine.n_support_)
+    return np.asarray(((size > 0) & (size < box * (1 - 1e-9))).any(axis=0))

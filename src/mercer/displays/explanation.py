@@ -1,4 +1,4 @@
-"""The pictures of an explanation: bars of the mean |value| of each feature, and a point for each sample."""
+"""The pictures of an explanation, and of a partial dependence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.displays.drawing import COLOURS, MOST_IN_LEGEND, axes_for, colours, ink, short
-from mercer.explain import Explanation, explain
+from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes
+from mercer.displays.drawing import COLOURS, MOST_CURVES, MOST_IN_LEGEND, Picture, axes_for, colours, ink, short
+from mercer.explain import Explanation, PartialDependence, explain, partial_dependence
 from mercer.optional import require
 from mercer.parameters import integer, one_of
 
@@ -16,13 +17,9 @@ _KINDS = ("bar", "beeswarm")
 _RAISES, _LOWERS, _OTHERS = COLOURS[1], COLOURS[0], "0.6"
 # From low to high over a middle that is seen on white and on black.
 _SCALE = ("#2f6fd0", "#8e4fa8", "#e0433a")
-# A row of points is at most this high, of the distance 1 between two rows, and as wide as this many points.
-_HALF_HEIGHT, _BINS = 0.38, 80
-# Colours span these quantiles of a feature, so that one outlier does not make all others look alike.
-_COLOUR_QUANTILES = (0.05, 0.95)
 
 
-class ExplanationDisplay:
+class ExplanationDisplay(Picture):
     """The picture of an `Explanation`.
 
     "bar" shows the mean |value| of each feature, with several outputs beside one another (more than ten are added up),
@@ -48,6 +45,8 @@ class ExplanationDisplay:
     points_ : list of scatters, one per feature
     """
 
+    _purpose = "plotting an explanation"
+
     def __init__(self, explanation: Explanation, kind: str = "bar", max_features: int = 10) -> None:
         one_of("kind", kind, _KINDS)
         self.explanation = explanation
@@ -61,7 +60,7 @@ class ExplanationDisplay:
 
     @classmethod
     def from_explanation(
-        cls, explanation: Explanation, *, kind: str = "bar", max_features: int = 10, ax: Any = None
+        cls, explanation: Explanation, *, kind: str = "bar", max_features: int = 10, ax: MaybeAxes = None
     ) -> Self:
         """An explanation, drawn."""
         return cls(explanation, kind, max_features).plot(ax)
@@ -73,10 +72,10 @@ class ExplanationDisplay:
         X: Any,
         background: Any,
         *,
-        background_weight: Any = None,
+        background_weight: MaybeArray = None,
         kind: str = "bar",
         max_features: int = 10,
-        ax: Any = None,
+        ax: MaybeAxes = None,
     ) -> Self:
         """Explain samples by a trained machine and draw the result."""
         found = explain(model, X, background, background_weight=background_weight)
@@ -89,14 +88,14 @@ class ExplanationDisplay:
         sizes = e.importance.sum(axis=1) if e.several else e.importance
         return np.argsort(-sizes, kind="stable")[: self.max_features]
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw into axes, or into a new figure."""
-        self.features_ = self._shown
-        height = 1.2 + 0.36 * (len(self.features_) + 1)
-        ax = axes_for(ax, "plotting an explanation", (6.4, max(2.4, height)))
-        self.ax_, self.figure_ = ax, ax.figure
-        self.bars_: list[Any] = []
-        self.points_: list[Any] = []
+    @property
+    def _inches(self) -> tuple[float, float]:  # type: ignore[override]  # as high as it has features
+        return 6.4, max(2.4, 1.56 + 0.36 * len(self._shown))
+
+    def _draw(self, ax: Axes) -> None:
+        self.features_, self.ax_, self.figure_ = self._shown, ax, ax.figure
+        self.bars_: list[object] = []
+        self.points_: list[object] = []
         if self.kind == "beeswarm":
             self._beeswarm()
         elif self._signed:
@@ -104,9 +103,8 @@ class ExplanationDisplay:
         else:
             self._bars()
         ax.spines[["top", "right"]].set_visible(False)
-        return self
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """What is drawn, as a pandas DataFrame: a row per feature, or per feature and sample in a beeswarm.
 
         Of one sample the values have their signs, and what its features are stands beside them.
@@ -175,7 +173,8 @@ class ExplanationDisplay:
         e = self.explanation
         scale = require("matplotlib.colors", "plotting an explanation").LinearSegmentedColormap.from_list("", _SCALE)
         for place, j in enumerate(self.features_):
-            heights = place + _HALF_HEIGHT * swarm(e.values[:, j], _BINS)
+            # Rows lie 1 apart and are 80 points wide.
+            heights = place + 0.38 * swarm(e.values[:, j], 80)
             drawn = self.ax_.scatter(
                 e.values[:, j], heights, c=_shade(e.data[:, j]), cmap=scale, vmin=0, vmax=1, s=12, linewidths=0
             )
@@ -218,8 +217,110 @@ def swarm(values: Floats, bins: int) -> Floats:
 
 
 def _shade(column: Floats) -> Floats:
-    """A feature's values between 0 and 1."""
-    low, high = np.quantile(column, _COLOUR_QUANTILES)
+    """A feature's values between 0 and 1, by quantiles, so that one outlier does not make all others look alike."""
+    low, high = np.quantile(column, (0.05, 0.95))
     if low == high:
         low, high = float(column.min()), float(column.max())
     return np.full(len(column), 0.5) if low == high else np.clip((column - low) / (high - low), 0.0, 1.0)
+
+
+class PartialDependenceDisplay:
+    """The picture of a `PartialDependence`.
+
+    Parameters
+    ----------
+    dependence : PartialDependence
+        What `partial_dependence` returned.
+
+    Attributes
+    ----------
+    ax_ : matplotlib axes
+    figure_ : matplotlib figure
+    lines_ : list of lines, one per output
+    individual_lines_ : list of lines, one per sample shown
+    contour_ : contours of two features
+    """
+
+    def __init__(self, dependence: PartialDependence) -> None:
+        self.dependence = dependence
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, features: Any, *, output: int | None = None, ax: MaybeAxes = None, **options: Any
+    ) -> Self:
+        """Compute the partial dependence of a trained machine, with the options of that method, and draw it.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        X : samples
+            Over which the other features are averaged.
+        features : int, str, or a pair of them
+            The columns to draw along.
+        output : int, optional
+            Of several outputs the one to draw; default: all, which contours cannot show.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        **options : of `partial_dependence`
+            Such as `grid_resolution` and `individual`.
+        """
+        return cls(partial_dependence(model, X, features, **options)).plot(ax=ax, output=output)
+
+    def plot(self, ax: MaybeAxes = None, output: int | None = None) -> Self:
+        """Draw into axes, or into a new figure; of several outputs all, or the one with this number."""
+        known = len(self.dependence.output_names)
+        if output is not None and not 0 <= output < known:
+            raise ValueError(f"output={output!r} is none of the {known} outputs, from 0 on")
+        ax = axes_for(ax, "plotting a partial dependence", (6.4, 4.8))
+        self.ax_, self.figure_ = ax, ax.figure
+        self.lines_: list[object] = []
+        self.individual_lines_: list[object] = []
+        found = self.dependence
+        shown = list(range(len(found.output_names))) if output is None else [output]
+        axes = len(found.features)
+        average = found.average.reshape(*found.average.shape[:axes], -1)
+        ax.set_xlabel(short(found.feature_names[0], 60))
+        if axes == 2:
+            self._contours(average, shown)
+            return self
+        if found.individual is not None:
+            self._curves(found.individual.reshape(*found.individual.shape[:2], -1), shown)
+        in_legend = 1 < len(shown) <= MOST_IN_LEGEND
+        for k, colour in zip(shown, colours(len(shown)), strict=True):
+            style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
+            style["marker"] = "o" if len(found.grid[0]) == 1 else None
+            self.lines_ += ax.plot(found.grid[0], average[:, k], label=short(found.output_names[k]), **style)
+        if in_legend:
+            ax.legend()
+        several = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
+        ax.set_ylabel(several if len(shown) > 1 else _label(found.output_names[shown[0]]))
+        ax.spines[["top", "right"]].set_visible(False)
+        return self
+
+    def to_frame(self) -> DataFrame:
+        """What is drawn, as a pandas DataFrame."""
+        return self.dependence.to_frame()
+
+    def _curves(self, individual: Floats, shown: list[int]) -> None:
+        step = max(1, -(-len(individual) // MOST_CURVES))
+        for k, own in zip(shown, colours(len(shown)), strict=True):
+            for curve in individual[::step, :, k]:
+                colour = "0.6" if len(shown) == 1 else own
+                self.individual_lines_ += self.ax_.plot(
+                    self.dependence.grid[0], curve, color=colour, alpha=0.35, linewidth=0.6
+                )
+
+    def _contours(self, average: Floats, shown: list[int]) -> None:
+        if len(shown) > 1:
+            raise ValueError(f"contours show one of the {len(shown)} outputs; choose one by output=")
+        found = self.dependence
+        values = average[:, :, shown[0]].T
+        self.contour_ = self.ax_.contourf(*found.grid, values, levels=12, cmap="coolwarm")
+        self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(found.output_names[shown[0]]))
+        self.ax_.set_ylabel(short(found.feature_names[1], 60))
+        self.values_ = np.asarray(values)
+
+
+def _label(name: str) -> str:
+    return "mean of f" if name == "f" else f"mean of f, for {short(name)}"

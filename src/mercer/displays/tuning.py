@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
+from mercer.displays.annotations import Axes, DataFrame, MaybeAxes
 from mercer.displays.drawing import COLOURS, Picture, frame, short
 from mercer.sameness import key_of
 
@@ -36,7 +37,7 @@ class TuningDisplay(Picture):
         self.results, self.best_index, self.parameters = results, best_index, parameters
 
     @classmethod
-    def from_search(cls, search: Any, parameters: Any = None, ax: Any = None) -> Self:
+    def from_search(cls, search: Any, parameters: Sequence[str] | None = None, ax: MaybeAxes = None) -> Self:
         """The picture of a `TuningResult`, a fitted `TunedSVC` and the like, or scikit-learn's GridSearchCV.
 
         Parameters
@@ -55,23 +56,24 @@ class TuningDisplay(Picture):
             raise ValueError(f"{unknown[0]!r} in parameters is none of the grid's: {', '.join(sorted(known))}")
         return cls(results, getattr(search, "best_index_", None), chosen).plot(ax)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one line per cell: the parameters that are drawn, mean and spread of the score."""
-        columns = {name: [point.get(name) for point in self.results["params"]] for name in self.parameters}
-        scores = {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
-        return frame("TuningDisplay.to_frame", columns | scores)
+        cells = self.results["params"]
+        columns: dict[str, object] = {name: [point.get(name) for point in cells] for name in self.parameters}
+        columns |= {name: np.asarray(self.results[name]) for name in ("mean_test_score", "std_test_score")}
+        return frame("TuningDisplay.to_frame", columns)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         (self._plot_curve if len(self.parameters) == 1 else self._plot_surface)(ax)
 
-    def _plot_curve(self, ax: Any) -> None:
+    def _plot_curve(self, ax: Axes) -> None:
         (name,) = self.parameters
         values, cells = self._best_by([name])
         numbers = all(isinstance(value[0], int | float | np.number) for value in values)
         x = np.array([value[0] for value in values], dtype=float) if numbers else np.arange(float(len(values)))
         means, spread = (np.asarray(self.results[key])[cells] for key in ("mean_test_score", "std_test_score"))
         n_folds = sum(key.startswith("split") and key.endswith("_test_score") for key in self.results)
-        bars: dict[str, Any] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
+        bars: dict[str, object] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
         ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **bars)
         self._mark_skipped_on_curve(ax, x, cells)
         best = {} if self.best_index is None else self.results["params"][self.best_index]
@@ -84,13 +86,13 @@ class TuningDisplay(Picture):
         ax.set(xlabel=name, ylabel="score on held-out samples")
         ax.legend(fontsize="small")
 
-    def _mark_skipped_on_curve(self, ax: Any, x: Any, cells: Any) -> None:
+    def _mark_skipped_on_curve(self, ax: Axes, x: np.ndarray, cells: list[int]) -> None:
         skipped = np.isnan(np.asarray(self.results["mean_test_score"])[cells])
         if skipped.any():
             bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
             ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped, or not scored")
 
-    def _plot_surface(self, ax: Any) -> None:
+    def _plot_surface(self, ax: Axes) -> None:
         across, along = self.parameters
         values, cells = self._best_by([across, along])
         columns, rows = (_sorted({key_of(value[k]): value[k] for value in values}.values()) for k in (0, 1))
@@ -113,10 +115,10 @@ class TuningDisplay(Picture):
         ax.set_yticks(range(len(rows)), [short(_text(value), 24) for value in rows])
         ax.set(xlabel=across, ylabel=along, title="○ best, × skipped")
 
-    def _best_by(self, names: list[str]) -> tuple[list[tuple[Any, ...]], list[int]]:
+    def _best_by(self, names: list[str]) -> tuple[list[tuple[object, ...]], list[int]]:
         """For each combination of these parameters the cell with the largest score, whatever else varies."""
         means = np.asarray(self.results["mean_test_score"])
-        found: dict[Any, int] = {}
+        found: dict[object, int] = {}
         for cell, params in enumerate(self.results["params"]):
             if all(name in params for name in names):
                 key = tuple(key_of(params[name]) for name in names)
@@ -127,24 +129,23 @@ class TuningDisplay(Picture):
         return [values[cell] for cell in ordered], ordered
 
 
-def _varied(points: list[dict[str, Any]]) -> list[str]:
+def _varied(points: list[dict[str, object]]) -> list[str]:
     names = list(dict.fromkeys(name for point in points for name in point))
     return [name for name in names if len({key_of(point.get(name)) for point in points}) > 1] or names[:1]
 
 
-def _sorted(values: Iterable[Any]) -> list[Any]:
+def _sorted(values: Iterable[object]) -> list[object]:
     return sorted(values, key=_sort_key)
 
 
-def _place(value: Any, among: list[Any]) -> int:
+def _place(value: object, among: list[object]) -> int:
     return [key_of(other) for other in among].index(key_of(value))
 
 
-def _sort_key(value: Any) -> tuple[int, float, str]:
+def _sort_key(value: object) -> tuple[int, float, str]:
     """Numbers by size, and then the rest by what is written at the axis."""
-    number = isinstance(value, int | float | np.number)
-    return (0, float(value), "") if number else (1, 0.0, _text(value))
+    return (0, float(value), "") if isinstance(value, int | float | np.number) else (1, 0.0, _text(value))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, int | float | np.number) else str(value)

@@ -27,20 +27,9 @@ from mercer.threads import effective_n_threads
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """The functions of one machine.
+    """The functions of one machine, by their names; `pairs` are their classes where there is one for each pair.
 
-    Attributes
-    ----------
-    model : the machine
-    names : tuple of str
-        Of each function.
-    pairs : list of pairs of class indices, or None
-        Of a machine of several classes that has a function for each pair.
-    kernel : Kernel
-    vectors : array, CSR matrix or None
-        None for a precomputed kernel.
-    coefficients : array or CSR matrix of shape (vectors, outputs)
-    factor : float
+    `coefficients` have a row for each of the `vectors`, which are None for a precomputed kernel.
     """
 
     model: Any

@@ -1,4 +1,4 @@
-"""Partial dependence, and the curve of each sample (ICE): f with one or two features set to the values of a grid.
+"""How f depends on its features: the mean of |∂f/∂x_j| over samples, partial dependence, and the curve of each sample.
 
     pd(g) = Σ_i w_i f(x_i with x_ij = g)
 
@@ -9,26 +9,43 @@ features are made once, and shared by the whole grid.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer import parameters
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import Outputs, as_dense, outputs_of
+from mercer.fitting.pipeline.attached import PartialDependenceMethods, attach_named
 from mercer.kernels.terms import Term
-from mercer.on_demand import attribute_of
 from mercer.optional import require
 from mercer.parameters import integer
+from mercer.rkhs import Function, functions_of
 
-if TYPE_CHECKING:
-    from mercer.displays import PartialDependenceDisplay
 
-_QUANTILES = (0.05, 0.95)
+def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = None) -> Floats:
+    """How much f reacts to small changes of each feature; see the method of the machines."""
+    machine = outputs_of(model)
+    machine.expect_vectors("gradient_importance")
+    rows = machine.rows(X)
+    weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
+    used = np.flatnonzero(weights)  # a kernel need not have a derivative where nobody asks
+    found = functions_of(model)
+    functions: list[Function] = found if isinstance(found, list) else [found]
+    total = np.zeros((rows.shape[1], len(functions)))
+    most = max((n_samples(function.vectors) for function in functions), default=0)
+    row_bytes = 8 * (rows.shape[1] + most)  # of the gradient, and of the values between rows and vectors
+    for some in row_blocks(len(used), row_bytes):
+        own = rows[used[some]]
+        for k, function in enumerate(functions):
+            total[:, k] += weights[used[some]] @ np.abs(function.gradient(own))
+    total *= machine.factor
+    return total[:, 0] if total.shape[1] == 1 else total
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartialDependence:
+class PartialDependence(PartialDependenceMethods):
     """The mean of f over a grid.
 
     Attributes
@@ -68,11 +85,8 @@ class PartialDependence:
         table = self.average.reshape(points[0].size, -1)
         return pandas.DataFrame(columns | dict(zip(self.output_names, table.T, strict=True)))
 
-    def plot(self, **options: Any) -> PartialDependenceDisplay:
-        """The picture; see `mercer.displays.PartialDependenceDisplay`."""
-        display = attribute_of("mercer.displays", "PartialDependenceDisplay")
-        drawn: PartialDependenceDisplay = display(self).plot(**options)
-        return drawn
+
+attach_named(PartialDependence)
 
 
 def partial_dependence(
@@ -82,7 +96,7 @@ def partial_dependence(
     *,
     grid: Any = None,
     grid_resolution: int = 50,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     individual: bool = False,
 ) -> PartialDependence:
     """The mean of f over samples in which one or two features are set; see the method of the machines."""
@@ -161,7 +175,7 @@ def _shared(machine: Outputs, term: Term, rows: Floats, columns: tuple[int, ...]
     return np.asarray(machine.factor * out + constant)
 
 
-def _factor(rates: Floats, s: Floats, value: Any) -> Floats:
+def _factor(rates: Floats, s: Floats, value: Floats) -> Floats:
     """k_j between a feature of the vectors and a value."""
     difference = value - s
     square = difference * difference
@@ -205,7 +219,7 @@ def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tu
     for j in columns:
         column = as_dense(rows[:, [j]]).ravel()
         distinct = np.unique(column)
-        low, high = np.quantile(column, _QUANTILES)
+        low, high = np.quantile(column, (0.05, 0.95))
         if low == high:
             low, high = distinct[0], distinct[-1]
         out.append(distinct if len(distinct) <= resolution else np.linspace(low, high, resolution))

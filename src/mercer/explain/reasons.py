@@ -6,7 +6,7 @@ f(x) = Σ_i β_i k(x, x_i) + b, so that β_i k(x, x_i) is what vector i contribu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -45,7 +45,7 @@ class Reasons:
 
     prediction: Any
     indices: Indices | None
-    labels: Any
+    labels: np.ndarray | None
     vectors: Any
     similarities: Floats
     contributions: Floats
@@ -59,7 +59,7 @@ class Reasons:
         pandas = require("pandas", "a frame of reasons")
         return pandas.DataFrame({name: column for name, column in self._columns().items() if column is not None})
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> dict[str, np.ndarray | None]:
         return {
             "sample": self.indices,
             "label": self.labels,
@@ -84,13 +84,12 @@ class Reasons:
         printer.text(repr(self) if len(getattr(printer, "stack", ())) > 1 else str(self))
 
 
-@dataclass(frozen=True, eq=False)
-class _Vectors:
-    """The vectors of a machine, with coefficients in f's of its outputs, or of its classes."""
+class _Vectors(NamedTuple):
+    """The vectors of a machine, with their coefficients in each of its functions."""
 
     of: Any
     indices: Indices | None
-    labels: Any
+    labels: np.ndarray | None
     coefficients: Floats
     columns: Indices | None
 
@@ -110,15 +109,16 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     kernel = machine.kernel
     rows = read_samples(model, X, kernel, reset=False)
     own = _vectors(machine)
-    labels = model.predict(X) if is_classifier(model) else None
-    classes = [] if labels is None else model.classes_.tolist()
-    # One row of coefficients per class: of its own function, or the sum over its pairs.
-    for_classes = None if labels is None else (own.coefficients @ class_signs(len(classes), machine.pairs)).T
+    labels: Any = None
+    if is_classifier(model):
+        labels, classes = model.predict(X), model.classes_.tolist()
+        # One row of coefficients per class: of its own function, or the sum over its pairs.
+        for_classes = (own.coefficients @ class_signs(len(classes), machine.pairs)).T
     out: list[Reasons] = []
     for some in row_blocks(n_samples(rows), 8 * max(1, len(own.coefficients))):
         block = take(rows, np.arange(some.start, some.stop))
         K = dense(block)[:, own.columns] if own.columns is not None else kernel(block, own.of)
-        if labels is None or for_classes is None:
+        if labels is None:
             predictions, weights = machine.f(block)[:, output], own.coefficients[None, :, output]
         else:
             predictions = labels[some]

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.attached import TraceMethods, attach_named
 from mercer.optional import require
-
-if TYPE_CHECKING:
-    from mercer.displays import TraceDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +90,7 @@ class SmallProblem:
 
 
 @dataclass(eq=False, repr=False)
-class Trace:
+class Trace(TraceMethods):
     """The record of a run.
 
     Attributes
@@ -169,31 +165,6 @@ class Trace:
         names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
         return pandas.DataFrame({name: [getattr(step, name) for step in self.steps] for name in names})
 
-    def plot(self, axes: Any = None) -> TraceDisplay:
-        """Dual value, violation and the steps' sizes, step by step; needs matplotlib.
-
-        Parameters
-        ----------
-        axes : two matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        return self._display().plot(axes)
-
-    @shared_docs
-    def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
-        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
-
-        Parameters
-        ----------
-        %(film)s
-        """
-        return self._display().film(interval_ms=interval_ms, figure=figure)
-
-    def _display(self) -> TraceDisplay:
-        # Pictures are made of what other rooms hold: this room lies below theirs.
-        display: type[TraceDisplay] = import_module("mercer.displays").TraceDisplay
-        return display(self)
-
     def __str__(self) -> str:
         lines = [f"{'step':>5} {'chosen':>12} {'size':>12} {'gain':>12} {'dual':>14} {'violation':>11} {'b':>11}"]
         for k, step in enumerate(self.steps, 1):
@@ -203,3 +174,6 @@ class Trace:
             lines.append(f"{k:5} {chosen:>12} {step.size:11.6g}{mark} {numbers}")
         end = "converged" if self.converged else "stopped before tol"
         return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {len(self)} steps"])
+
+
+attach_named(Trace)

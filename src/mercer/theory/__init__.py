@@ -7,49 +7,64 @@ from mercer.theory.bound import Assumption, Bound
 from mercer.theory.complexity import (
     Complexity,
     ball_complexity,
+    contraction_rule,
+    convex_hull_rule,
     expectation_bound,
     finite_class_bound,
     finite_complexity,
-    trace_bound,
-    true_complexity_bound,
-)
-from mercer.theory.complexity_rules import (
-    contraction_rule,
-    convex_hull_rule,
     multiple_rule,
     power_rule,
     shift_rule,
     subset_rule,
+    trace_bound,
+    true_complexity_bound,
     union_rule,
 )
-from mercer.theory.concentration import (
-    chernoff,
-    distance_of_distributions,
-    glivenko_cantelli,
-    hoeffding,
-    mcdiarmid,
-    test_set_bound,
-)
 from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
-from mercer.theory.fewest_errors import fewest_errors, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
-from mercer.theory.likelihood import log_likelihood, log_posterior, most_likely_variance
-from mercer.theory.margin_bounds import hard_margin_bound, leave_one_out_bound, radius_margin, soft_margin_bound
-from mercer.theory.no_free_lunch import off_training_error
+from mercer.theory.margin_bounds import (
+    Ball,
+    Perceptron,
+    enclosing_ball,
+    hard_margin_bound,
+    leave_one_out_bound,
+    mistake_bound,
+    origin_radius,
+    perceptron,
+    radius_margin,
+    soft_margin_bound,
+    support_vectors_bound,
+)
 from mercer.theory.of_machine import Insight, insight
-from mercer.theory.perceptron import Perceptron, mistake_bound, perceptron
-from mercer.theory.radius import Ball, enclosing_ball, origin_radius
-from mercer.theory.risks import losses, regularised_risk, risk
-from mercer.theory.sample_complexity import (
+from mercer.theory.risks import (
+    fewest_errors,
+    log_likelihood,
+    log_posterior,
+    losses,
+    most_likely_variance,
+    off_training_error,
+    regularised_risk,
+    risk,
+    slack_power_sum,
+)
+from mercer.theory.sample_bounds import (
     best_lam,
+    chernoff,
+    dichotomies,
+    dichotomies_chain,
+    distance_of_distributions,
+    finite_rules_bound,
+    glivenko_cantelli,
     hard_margin_samples,
     hinge_lipschitz,
+    hoeffding,
+    linear_rules_bound,
+    mcdiarmid,
     soft_margin_excess,
     soft_margin_expectation,
     soft_margin_samples,
+    test_set_bound,
 )
-from mercer.theory.sparseness import support_vectors_bound
-from mercer.theory.vc import dichotomies, dichotomies_chain, finite_rules_bound, linear_rules_bound
 
 __all__ = [
     "Assumption",

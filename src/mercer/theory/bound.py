@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
-from mercer.parameters import share
+from mercer.parameters import integer, share
 
 _MARKS = {True: "holds", False: "does not hold", None: "your word"}
 
@@ -111,6 +112,20 @@ class Bound:
 def log_inverse(delta: float, factor: float = 1.0) -> float:
     """ln(factor/δ) for a probability δ, however small: 1/δ may be beyond float64."""
     return math.log(factor) - math.log(share("delta", delta))
+
+
+def deviation(n: int, delta: float, sides: float) -> float:
+    """√(ln(sides/δ)/2n)."""
+    integer("n", n, 1, "the number of samples")
+    return math.sqrt(log_inverse(delta, sides) / (2 * n))
+
+
+def numbers(values: ArrayLike, wanted: str, least: float = -math.inf) -> Floats:
+    """A list of finite numbers of at least `least`, not empty; the error begins with what is `wanted`."""
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= least)).all():
+        raise ValueError(f"{wanted}; the array given has the shape {given.shape}")
+    return given
 
 
 def length(values: Floats) -> float:

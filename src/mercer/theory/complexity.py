@@ -5,13 +5,16 @@
 The supremum has a closed form for the ball of an RKHS, {⟨w, φ(x)⟩ : ‖w‖ ≤ B}: it is 2B/n √(σ'Kσ), and by Jensen's
 inequality R̂ ≤ 2B/n √(tr K) (Igel, theorem 4.5). For finitely many functions it is a maximum. Signs are drawn by Monte
 Carlo, or all of them are enumerated if there are few samples.
+
+The seven rules (Igel, theorem 2.1) lead from bounds on R̂(F) to one on R̂ of a class made of F. Each takes and gives an
+upper bound on R̂ over the same samples.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +24,7 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Floats, row_blocks
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import Seed, finite, integer, not_negative
-from mercer.theory.bound import IID, Assumption, Bound, log_inverse, summed
+from mercer.theory.bound import IID, Assumption, Bound, deviation, length, numbers, summed
 
 
 @dataclass(frozen=True)
@@ -133,9 +136,9 @@ def trace_bound(trace: float, n: int, *, B: float = 1.0) -> Bound:
         The largest ‖w‖.
     """
     integer("n", n, 1, "the number of samples")
-    value = 2.0 * not_negative("B", B) / n * math.sqrt(not_negative("trace", trace))
+    terms = {"2B/n √tr K": 2.0 * not_negative("B", B) / n * math.sqrt(not_negative("trace", trace))}
     psd = Assumption("the kernel is positive semi-definite")
-    return Bound("R̂ of the ball", value, {"2B/n √tr K": value}, (psd,), source="Igel, theorem 4.5")
+    return summed("R̂ of the ball", terms, (psd,), None, None, "Igel, theorem 4.5")
 
 
 def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bound:
@@ -157,7 +160,8 @@ def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bou
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("largest", largest) * math.sqrt(2.0 * math.log(2 * n_functions) / n)
     sizes = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
-    return Bound("R̂ of the class", value, {"2·max √(2 ln 2N / n)": value}, (sizes,), source="Massart 2000, lemma 5.2")
+    terms = {"2·max √(2 ln 2N / n)": value}
+    return summed("R̂ of the class", terms, (sizes,), None, None, "Massart 2000, lemma 5.2")
 
 
 @shared_docs
@@ -213,12 +217,6 @@ def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 
     return summed("E f", terms, (IID, into, fixed), delta, 1.0, "Igel, theorem 2.2")
 
 
-def deviation(n: int, delta: float, sides: float) -> float:
-    """√(ln(sides/δ)/2n)."""
-    integer("n", n, 1, "the number of samples")
-    return math.sqrt(log_inverse(delta, sides) / (2 * n))
-
-
 def _mean_over_signs(
     supremum: Callable[[Floats], Floats], n: int, n_draws: int, random_state: Seed
 ) -> tuple[float, float, int]:
@@ -231,3 +229,120 @@ def _mean_over_signs(
     blocks = row_blocks(n_draws, 24 * n)  # the signs, as drawn and as numbers, and their product with K
     values = np.concatenate([supremum(rng.choice((-1.0, 1.0), size=(b.stop - b.start, n))) for b in blocks])
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n_draws)), n_draws
+
+
+_SOURCE = "Igel, theorem 2.1"
+
+
+def subset_rule(bound: Bound) -> Bound:
+    """F ⊆ G: R̂(F) ≤ R̂(G), of which `bound` is a bound.
+
+    Parameters
+    ----------
+    bound : Bound
+        An upper bound on R̂ of the larger class.
+    """
+    return _made(bound, "R̂ of a part of the class", bound.value, "R̂(G)")
+
+
+def convex_hull_rule(bound: Bound) -> Bound:
+    """R̂(conv F) = R̂(F).
+
+    Parameters
+    ----------
+    bound : Bound
+        An upper bound on R̂ of the class.
+    """
+    return _made(bound, "R̂ of the convex hull", bound.value, "R̂(F)")
+
+
+def multiple_rule(bound: Bound, factor: float) -> Bound:
+    """R̂(cF) = |c| R̂(F).
+
+    Parameters
+    ----------
+    bound : Bound
+        An upper bound on R̂ of the class.
+    factor : float
+        c.
+    """
+    return _made(bound, "R̂ of the multiple", abs(finite("factor", factor)) * bound.value, "|c| R̂(F)")
+
+
+def contraction_rule(bound: Bound, lipschitz: float, *, zero_at_zero: bool | None = None) -> Bound:
+    """R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
+
+    Parameters
+    ----------
+    bound : Bound
+        An upper bound on R̂ of the class.
+    lipschitz : float
+        L: how much faster than its argument the function outside can change.
+    zero_at_zero : bool, optional
+        Whether the function outside is 0 at 0; None leaves it to your word.
+    """
+    through = Assumption("the function outside is 0 at 0", zero_at_zero)
+    value = 2.0 * not_negative("lipschitz", lipschitz) * bound.value
+    return _made(bound, "R̂ of the composition", value, "2L R̂(F)", through)
+
+
+def shift_rule(bound: Bound, shift: ArrayLike) -> Bound:
+    """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
+
+    Parameters
+    ----------
+    bound : Bound
+        An upper bound on R̂ of the class.
+    shift : array
+        The values of h on the samples.
+    """
+    further = _size(shift)
+    parts = {"R̂(F)": bound.value, "2√(Ê h²/n)": further}
+    return summed("R̂ of the shifted class", parts, bound.assumptions, bound.delta, None, _SOURCE)
+
+
+def power_rule(bound: Bound, target: ArrayLike, q: float) -> Bound:
+    """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
+
+    The mean of h² is that over the samples. The notes write the true expectation here, but the empirical one in the
+    rule before, from which this one follows.
+
+    Parameters
+    ----------
+    bound : Bound
+        An upper bound on R̂ of the class.
+    target : array
+        The values of h on the samples.
+    q : float
+        The power, at least 1.
+    """
+    if not q >= 1:
+        raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
+    near = Assumption("no f differs from h by more than 1")
+    value = 2.0 * finite("q", q) * (bound.value + _size(target))
+    return _made(bound, "R̂ of the powers", value, "2q (R̂(F) + 2√(Ê h²/n))", near)
+
+
+def union_rule(bounds: Sequence[Bound]) -> Bound:
+    """R̂(∪F_i) ≤ Σ R̂(F_i).
+
+    Parameters
+    ----------
+    bounds : list of Bound
+        An upper bound on R̂ of each class.
+    """
+    if not bounds:
+        raise ValueError("a union needs at least one class")
+    parts = {f"R̂(F_{i})": bound.value for i, bound in enumerate(bounds, 1)}
+    assumptions = tuple(dict.fromkeys(each for bound in bounds for each in bound.assumptions))
+    deltas = [bound.delta for bound in bounds if bound.delta is not None]
+    return summed("R̂ of the union", parts, assumptions, sum(deltas) if deltas else None, None, _SOURCE)
+
+
+def _size(values: ArrayLike) -> float:
+    h = numbers(values, "h must be given by one finite value per sample")
+    return 2.0 * length(h) / len(h)
+
+
+def _made(bound: Bound, quantity: str, value: float, term: str, *further: Assumption) -> Bound:
+    return summed(quantity, {term: value}, (*bound.assumptions, *further), bound.delta, None, _SOURCE)

@@ -27,6 +27,7 @@ from mercer.kernels.names import KernelLike
 from mercer.long_calls import abandonable
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
+from mercer.theory.bound import numbers
 
 # K, its eigenvectors and the work of LAPACK: 24 bytes for each of n² entries, 600 MB.
 _MOST_SAMPLES = 5000
@@ -347,9 +348,7 @@ def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> 
     >>> stopping_step([5.0, 3.0, 2.0, 2.2, 1.9, 2.0, 2.6, 3.0], window=1, rise=0.2)
     (4, 6)
     """
-    values = np.asarray(errors, dtype=np.float64)
-    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
-        raise ValueError(f"errors must be one finite number per step, at least one, not of shape {values.shape}")
+    values = numbers(errors, "errors must be one finite number per step, at least one")
     integer("window", window, 1, "how many steps are averaged")
     not_negative("rise", rise)
     sums = np.concatenate([[0.0], np.cumsum(values)])

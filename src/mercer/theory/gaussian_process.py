@@ -140,11 +140,11 @@ class GaussianProcess:
             yield some, take(new, np.arange(some.start, some.stop))
 
     @cached_property
-    def _factor(self) -> Any:
+    def _factor(self) -> Floats:
         A = self.kernel(self.X)
         A[np.diag_indices_from(A)] += self.lam / self.weight
         try:
-            return linalg.cholesky(A, lower=True, overwrite_a=True)
+            return np.asarray(linalg.cholesky(A, lower=True, overwrite_a=True))
         except (linalg.LinAlgError, ValueError):  # a ValueError where lam/w overflows
             raise ValueError(
                 f"K + {self.lam:g}·W⁻¹ is not positive definite to rounding, so {self.kernel!r} is no covariance "

@@ -1,25 +1,41 @@
-"""Margin bounds: the probability of error of a function with ‖w‖ ≤ 1/ρ, from its slacks and the trace of K.
+"""What margins and radii bound: errors, leave-one-out errors, mistakes of the perceptron, support vectors.
 
-    P(y ≠ sgn f(x)) ≤ 1/n Σ min(1, ξ_i) + 4/(nρ) √(tr K) + 3√(ln(2/δ)/2n)         (Igel, theorems 4.2 and 4.4)
+A function with ‖w‖ ≤ 1/ρ, from its slacks and the trace of K (Igel, theorems 4.2 and 4.4):
+
+    P(y ≠ sgn f(x)) ≤ 1/n Σ min(1, ξ_i) + 4/(nρ) √(tr K) + 3√(ln(2/δ)/2n)
 
 for f without a bias and ρ fixed before the data are seen. A ρ that the data chose is no such ρ. A grid repairs
 that: the bound holds for all ρ_j = ρ₀ 2^{−j} at once if δ is shared out, δ_j = δ/((j + 1)(j + 2)), and the largest ρ_j
 up to 1/‖w‖ may then be taken after the fact. A regularised bias is the weight of a feature with the value 1, and so
 belongs to w: ‖w‖² + b² and tr K + n take the places of ‖w‖² and tr K.
+
+The perceptron takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side: at most (R/ρ)²
+times (Novikoff 1962; Igel, section 4.1.1), with ρ the margin of any plane through the origin that separates the
+samples, and R the largest ‖φ(x)‖.
+
+A 1-norm soft margin has at least n(2ϑ‖f‖² + hinge risk) support vectors, with ϑ = 1/(2Cn): at the optimum
+Σα = ‖w‖² + CΣξ, and every α is at most C; so at least Σα/C of them are not 0.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
+from mercer.arrays import Floats, Indices, n_samples
+from mercer.data.labels import read_signs
+from mercer.estimators import SVDD
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, not_negative, positive
-from mercer.theory.bound import IID, Assumption, Bound, summed
-from mercer.theory.complexity import deviation
+from mercer.theory.bound import IID, Assumption, Bound, deviation, numbers, summed
 
 _ERROR = "the probability of error"
 FIXED_KERNEL = Assumption("the kernel, its parameters and the target margin were fixed before the data were seen")
@@ -69,9 +85,7 @@ def soft_margin_bound(
     >>> round(bound.value, 4), bound.vacuous
     (0.066, False)
     """
-    xi = np.asarray(slacks, dtype=np.float64)
-    if xi.ndim != 1 or len(xi) == 0 or not (np.isfinite(xi) & (xi >= 0)).all():
-        raise ValueError("slacks must be one finite number ≥ 0 per sample, at least one")
+    xi = numbers(slacks, "slacks must be one finite number ≥ 0 per sample, at least one", 0.0)
     n, gamma = len(xi), positive("target_margin", target_margin)
     not_negative("trace", trace)
     not_negative("norm", norm)
@@ -180,3 +194,216 @@ def norm_with_bias(
     if kind != "regularized":
         return norm, trace
     return math.hypot(norm, b / feature), trace + n * feature * feature
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """The smallest ball that holds all samples.
+
+    Attributes
+    ----------
+    radius : float
+        As computed, between the two bounds.
+    radius_bounds : (float, float)
+        The true radius lies between these: √(2·dual) and √(2·primal) of the certified problem.
+    rows, coefficients : array
+        The centre is Σ coefficients_j φ(x_rows_j), a convex combination.
+    """
+
+    radius: float
+    radius_bounds: tuple[float, float]
+    rows: Indices
+    coefficients: Floats
+
+
+@shared_docs
+def origin_radius(
+    X: Any, *, kernel: KernelLike = "rbf", degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0
+) -> float:
+    """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or list
+        The samples.
+    %(kernel)s
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> from mercer.theory import origin_radius
+    >>> origin_radius([[3.0, 4.0], [1.0, 0.0]], kernel=Linear())
+    5.0
+    """
+    bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
+    if n_samples(X) == 0:
+        raise ValueError("a ball around no samples has no radius")
+    return math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
+
+
+@shared_docs
+def enclosing_ball(
+    X: Any,
+    *,
+    kernel: KernelLike = "rbf",
+    degree: int = 3,
+    gamma: float | str = "scale",
+    coef0: float = 0.0,
+    tol: float = 1e-10,
+) -> Ball:
+    """The smallest ball in feature space around the samples.
+
+    Minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or list
+        The samples.
+    %(kernel)s
+    tol : float, default=1e-10
+        The tolerance of the machine that finds it; `radius_bounds` say what was proven.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> from mercer.theory import enclosing_ball
+    >>> ball = enclosing_ball([[0.0], [1.0], [4.0]], kernel=Linear())
+    >>> round(ball.radius, 9), ball.rows.tolist(), ball.coefficients.round(6).tolist()
+    (2.0, [0, 2], [0.5, 0.5])
+    """
+    n = n_samples(X)
+    if n == 0:
+        raise ValueError("a ball around no samples has no radius")
+    with warnings.catch_warnings():
+        # A ball of radius 0 has no digits to be right in; how precise a radius is, its bounds say.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        size, kernel, X = _in_units(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0), X)
+        model = SVDD(kernel=kernel, nu=0.5 / n, tol=tol).fit(X)
+    certificate = model.certificate_
+    low, high = (size * math.sqrt(max(0.0, 2.0 * value)) for value in (certificate.dual, certificate.primal))
+    return Ball(min(max(size * model.radius_, low), high), (low, high), model.support_, model.dual_coef_[0])
+
+
+def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
+    """R₀, and a matrix whose R₀ is 1, where kernel values would be too small or too large for a proof."""
+    bound = kernel.bind(X)
+    size = origin_radius(X, kernel=bound)
+    if size == 0 or 1e-30 < size < 1e30:
+        return 1.0, kernel, X
+    if not math.isfinite(size):
+        raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
+    K = X if bound.accepts == "gram" else bound(X)
+    return size, as_kernel("precomputed"), np.asarray(K, dtype=np.float64) / size / size
+
+
+@dataclass(frozen=True, eq=False)
+class Perceptron:
+    """What the perceptron found.
+
+    Attributes
+    ----------
+    alpha : array
+        How often each sample was added: w = Σ α_i y_i φ(x_i).
+    mistakes : int
+        Σα.
+    converged : bool
+        Whether a whole pass went by without a mistake.
+    passes : int
+        How often the samples were taken in turn.
+    """
+
+    alpha: Floats
+    mistakes: int
+    converged: bool
+    passes: int
+
+
+def perceptron(K: ArrayLike, y: ArrayLike, *, max_passes: int = 1000) -> Perceptron:
+    """The perceptron on samples with the kernel matrix K and labels y; f(x) = 0 counts as a mistake.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        The kernel matrix.
+    y : array
+        Labels of two classes; the larger one is the positive one, as in `SVC`.
+    max_passes : int, default=1000
+        How often the samples are taken in turn, at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.theory import perceptron
+    >>> X, y = np.array([[2.0, 1.0], [-1.0, 1.0]]), [1, -1]
+    >>> found = perceptron(X @ X.T, y)
+    >>> found.mistakes, found.converged
+    (1, True)
+    """
+    K, signs = np.asarray(K, dtype=np.float64), read_signs(y)
+    if K.shape != (len(signs), len(signs)):
+        raise ValueError(f"K must be square with a row for each of the {len(signs)} labels; its shape is {K.shape}")
+    integer("max_passes", max_passes, 1, "how often the samples are taken in turn")
+    alpha, f = np.zeros(len(signs)), np.zeros(len(signs))
+    for done in range(1, max_passes + 1):
+        before = alpha.sum()
+        for i in range(len(signs)):
+            if signs[i] * f[i] <= 0:
+                alpha[i] += 1
+                f += signs[i] * K[i]
+        if alpha.sum() == before:
+            return Perceptron(alpha, int(before), True, done)
+    return Perceptron(alpha, int(alpha.sum()), False, max_passes)
+
+
+def mistake_bound(radius: float, rho: float) -> int:
+    """⌊(R/ρ)²⌋ (Novikoff): no more mistakes than this, however often and in whatever order the samples come.
+
+    Parameters
+    ----------
+    radius : float
+        R: the largest ‖φ(x)‖.
+    rho : float
+        The margin of a plane through the origin that separates the samples.
+    """
+    ratio = positive("radius", radius) / positive("rho", rho)
+    mistakes = ratio * ratio * (1 + 1e-12)
+    if not math.isfinite(mistakes):
+        raise ValueError(f"radius={radius:g} and rho={rho:g}: the number of mistakes is beyond float64")
+    return math.floor(mistakes)
+
+
+def support_vectors_bound(
+    norm: float, hinge_risk: float, C: float, n: int, *, gap: float = 0.0, plain: bool | None = None
+) -> Bound:
+    """A lower bound on the number of support vectors of a 1-norm soft margin machine.
+
+    Parameters
+    ----------
+    norm, hinge_risk : float
+        ‖w‖ and the mean slack of the training samples.
+    C : float
+        The price of slack, the same for all samples.
+    n : int
+        The number of samples.
+    gap : float
+        The machine's duality gap: away from the optimum, Σα = ‖w‖² + CΣξ − gap.
+    plain : bool, optional
+        Whether it is that machine: trained without weights of samples or classes.
+
+    Examples
+    --------
+    >>> from mercer.theory import support_vectors_bound
+    >>> support_vectors_bound(norm=2.0, hinge_risk=0.1, C=1.0, n=100).value
+    14.0
+    """
+    integer("n", n, 1, "the number of samples")
+    price = positive("C", C)
+    theta = 1.0 / (2.0 * price * n)
+    terms = {
+        "2nϑ‖f‖²": 2.0 * n * theta * not_negative("norm", norm) * norm,
+        "n·hinge risk": n * not_negative("hinge_risk", hinge_risk),
+        "−gap/C": -not_negative("gap", gap) / price,
+    }
+    value = math.fsum(terms.values())
+    soft = Assumption("the machine is the 1-norm soft margin with one C for all samples", plain)
+    return Bound("support vectors", value, terms, (soft,), None, 0.0, "lower", source="Igel, section 4.3.3")

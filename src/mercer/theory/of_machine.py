@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,23 +18,18 @@ from mercer.theory.bound import Assumption, Bound
 from mercer.theory.complexity import Complexity, ball_complexity, trace_bound
 from mercer.theory.margin_bounds import (
     FIXED_KERNEL,
+    enclosing_ball,
     leave_one_out_bound,
     norm_with_bias,
     radius_margin,
     soft_margin_bound,
+    support_vectors_bound,
 )
-from mercer.theory.radius import enclosing_ball
 from mercer.theory.risks import risk
-from mercer.theory.sparseness import support_vectors_bound
-from mercer.theory.vc import linear_rules_bound
+from mercer.theory.sample_bounds import linear_rules_bound
 
-# Up to here the whole matrix K is made for the complexity and the enclosing ball: 32 MB.
+# Rows. Up to here the whole matrix K is made for the complexity and the enclosing ball: 32 MB, a plain choice.
 _WHOLE_MATRIX_ROWS = 2000
-_DRAWS = 256
-# An eigenvalue below minus this share of the largest k(x, x) is more than rounding.
-_NEGATIVE_SHARE = 1e-10
-# Slacks up to here count as none: a hard margin meets its constraints to tol.
-_SEPARATED_TO = 1e-3
 _BiasKind = Literal["none", "regularized", "free"]
 
 
@@ -153,7 +149,7 @@ class Insight:
         return lines
 
 
-def insight(model: Any, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
+def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
     """What theory says about a trained machine; a list with one entry per plane or output, if it has several.
 
     Parameters
@@ -175,21 +171,20 @@ def insight(model: Any, X: Any, y: Any = None, *, delta: float = 0.05) -> Insigh
         found = [_of_plane(model, kernel, X, part, delta) for part in parts]
     else:
         outputs = [np.asarray(f(X), dtype=np.float64) for f in functions]
-        targets = _targets(y, len(outputs)) if is_regressor(model) and y is not None else [None] * len(outputs)
-        found = [
-            _of_output(model, kernel, X, f, values, target)
-            for f, values, target in zip(functions, outputs, targets, strict=True)
-        ]
+        targets: list[Floats | None] = [None] * len(outputs)
+        if is_regressor(model) and y is not None:
+            table = np.asarray(y, dtype=np.float64)
+            targets = list(table.T) if table.ndim == 2 else [table] * len(outputs)
+        each = zip(functions, outputs, targets, strict=True)
+        found = [_of_output(model, kernel, X, f, values, target) for f, values, target in each]
     return found[0] if len(found) == 1 else found
 
 
-def _targets(y: Any, n_outputs: int) -> list[Floats]:
-    table = np.asarray(y, dtype=np.float64)
-    return list(table.T) if table.ndim == 2 else [table] * n_outputs
-
-
 def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float) -> Insight:
-    rows = X if len(margins.rows) == n_samples(X) else _rows(kernel, X, margins.rows)
+    rows = X
+    if len(margins.rows) < n_samples(X):  # of a matrix of kernel values, their part of it
+        gram = kernel.accepts == "gram"
+        rows = np.asarray(X)[np.ix_(margins.rows, margins.rows)] if gram else take(X, margins.rows)
     n, bias = len(margins.rows), _bias_kind(model, margins.b)
     feature = float(getattr(model, "intercept_scaling", 1.0))
     trace = float(kernel.diag(rows).sum())
@@ -200,7 +195,8 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     risks = {loss: risk(signs, values, loss=loss) for loss in ("zero_one", "ramp", "hinge")}
     known = soft_margin_bound(margins.slacks, whole_trace, norm, delta=delta, bias=bias == "free")
     bounds = {"soft margin": _with_knowledge(known, model, kernel)}
-    if margins.slacks.max() <= _SEPARATED_TO and margins.rkhs_norm > 0:
+    # A hard margin meets its constraints to tol: smaller slacks count as none.
+    if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0:
         one = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if one is not None and radius_margin(one, 1 / norm) < np.inf:
             bounds["leave one out"] = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
@@ -208,7 +204,7 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     if recipe is not None and recipe.linear:
         wide = int(rows.shape[1])
         bounds["linear rules"] = linear_rules_bound(risks["zero_one"], wide, n, delta=delta, bias=bias != "none")
-    n_support = _n_support(margins)
+    n_support = None if margins.standings is None else len(margins.free) + len(margins.bounded)
     C = _soft_price(model)
     if C is not None and n_support is not None:
         gap = float(model.certificate_.gap)
@@ -291,15 +287,11 @@ def _complexity_and_radius(
     if n > _WHOLE_MATRIX_ROWS:
         return trace_bound(trace, n, B=norm), None
     K = kernel(X)
-    complexity = ball_complexity(K + constant**2, B=norm, n_draws=_DRAWS)
-    if kernel.positive_definite != "yes" and np.linalg.eigvalsh(K)[0] < -_NEGATIVE_SHARE * np.abs(K.diagonal()).max():
-        return complexity, None  # samples lie in no space with balls
+    complexity = ball_complexity(K + constant**2, B=norm, n_draws=256)
+    # An eigenvalue as negative as this is more than rounding: the samples lie in no space with balls.
+    if kernel.positive_definite != "yes" and np.linalg.eigvalsh(K)[0] < -1e-10 * np.abs(K.diagonal()).max():
+        return complexity, None
     return complexity, enclosing_ball(K, kernel="precomputed").radius
-
-
-def _rows(kernel: Kernel, X: Any, rows: Any) -> Any:
-    """Some of the samples; of a matrix of kernel values, their part of it."""
-    return np.asarray(X)[np.ix_(rows, rows)] if kernel.accepts == "gram" else take(X, rows)
 
 
 def _bias_kind(model: Any, b: float) -> _BiasKind:
@@ -316,7 +308,3 @@ def _soft_price(model: Any) -> float | None:
     plain = getattr(model, "slack", None) == "l1" and getattr(model, "class_weight", None) is None
     given = getattr(model, "theta", None) is None and getattr(model, "lam", None) is None
     return float(C) if C is not None and plain and given and np.isfinite(C) and len(model.classes_) == 2 else None
-
-
-def _n_support(margins: Margins) -> int | None:
-    return None if margins.standings is None else len(margins.free) + len(margins.bounded)

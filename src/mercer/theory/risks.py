@@ -1,4 +1,4 @@
-"""Risks: the mean of a loss over samples, alone or with the price of the function's norm.
+"""Risks, the likelihoods behind them, and two enumerations: the fewest errors of a plane, and no free lunch.
 
 With the margin m = y f(x), where y is +1 for the larger of two labels and −1 for the other, and a target margin γ > 0:
 
@@ -8,19 +8,38 @@ With the margin m = y f(x), where y is +1 for the larger of two labels and −1 
     squared    (y − f(x))²
 
 zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which the ramp counts as errors.
+
+The squared loss is a likelihood, the penalty ‖f‖² a prior. With targets y_i normal around f(x_i) with variance σ², and
+a prior density of f proportional to exp(−‖f‖²/2s),
+
+    log likelihood   −1/(2σ²) Σ (y_i − f(x_i))² − n/2 log 2πσ²
+    log posterior    log likelihood − ‖f‖²/(2s) + a number that does not depend on f
+
+so that the most likely function is the minimiser of Σ (y_i − f(x_i))² + λ‖f‖² with λ = σ²/s (Igel, sections 2.1, 2.2).
+
+Soft margins stand in for the fewest errors, which are NP-complete to find: Σ ξ_i^σ tends to the number of samples with
+slack as σ falls to 0, and at σ = 1 it is the sum that a machine can minimise.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import optimize
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Indices
 from mercer.data.labels import read_signs
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.parameters import not_negative, one_of, positive, weights
+from mercer.parameters import integer, not_negative, one_of, positive, weights
+
+# Every set of 14 rows asks for a linear program, half a minute in all; every labelling of 16 points trains the learner.
+_MOST_SAMPLES, _MOST_POINTS = 14, 16
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]
 _LOSSES = ("zero_one", "hinge", "ramp", "squared")
@@ -109,3 +128,175 @@ def regularised_risk(
     """
     price = not_negative("theta", theta) * not_negative("norm", norm) * norm
     return risk(y, f, loss=loss, target_margin=target_margin, sample_weight=sample_weight) + price
+
+
+def most_likely_variance(y: ArrayLike, f: ArrayLike) -> float:
+    """σ² for which the targets y are most likely around the values f: the mean of the squared residuals.
+
+    Parameters
+    ----------
+    y : array
+        Targets.
+    f : array
+        The function at their samples.
+
+    Examples
+    --------
+    >>> from mercer.theory import most_likely_variance
+    >>> most_likely_variance([1.0, 2.0], [1.5, 2.5])
+    0.25
+    """
+    return float(losses(y, f, loss="squared").mean())
+
+
+def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: float) -> float:
+    """The log density of targets y that are normal around the values f, with this variance each.
+
+    Parameters
+    ----------
+    y, f : arrays of n numbers
+        Targets, and the function at their samples.
+    variance : float > 0
+        σ² of the noise.
+
+    Examples
+    --------
+    >>> from mercer.theory import log_likelihood
+    >>> round(log_likelihood([1.0, 2.0], [1.5, 2.5], variance=0.25), 4)
+    -1.4516
+    """
+    spread = positive("variance", variance)
+    squares = losses(y, f, loss="squared")
+    return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
+
+
+def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, scale: float = 1.0) -> float:
+    """The log of likelihood times prior, exp(−‖f‖²/2s), without the part that is the same for every f.
+
+    Parameters
+    ----------
+    y, f : arrays of n numbers
+        Targets, and the function at their samples.
+    norm : float
+        ‖f‖ in the kernel's space.
+    variance : float > 0
+        σ² of the noise.
+    scale : float > 0
+        s: a priori f has the covariance s·k. The maximum is the fit of least squares with λ = σ²/s.
+
+    Examples
+    --------
+    >>> from mercer.theory import log_likelihood, log_posterior
+    >>> y, f = [1.0, 2.0], [1.5, 2.5]
+    >>> round(log_posterior(y, f, norm=2.0, variance=0.25) - log_likelihood(y, f, variance=0.25), 9)
+    -2.0
+    """
+    return log_likelihood(y, f, variance=variance) - not_negative("norm", norm) ** 2 / (2.0 * positive("scale", scale))
+
+
+def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True) -> Indices:
+    """The rows of a smallest set without which a plane separates the rest; the first such set in order of rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        At most 14 samples, since all sets of rows are tried.
+    y : array of n labels
+        Of two classes.
+    bias : bool, default=True
+        Whether the plane may miss the origin.
+
+    Examples
+    --------
+    >>> from mercer.theory import fewest_errors
+    >>> fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
+    array([1])
+    """
+    samples, labels = np.asarray(X, dtype=np.float64), read_signs(y)
+    if samples.ndim != 2 or not 0 < len(samples) <= _MOST_SAMPLES or labels.shape != (len(samples),):
+        raise ValueError(
+            f"X must be 1 to {_MOST_SAMPLES} rows with a label each, since all sets of rows are tried, but the shapes "
+            f"are {samples.shape} and {labels.shape}"
+        )
+    # One coordinate more is the bias, and y⟨w, x⟩ ≥ 1 asks for a plane.
+    signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
+    rows = np.arange(len(samples))
+    for size in range(len(samples) + 1):
+        for left_out in itertools.combinations(rows.tolist(), size):
+            if _separable(np.delete(signed, left_out, axis=0)):
+                return np.array(left_out, dtype=np.intp)
+    raise AssertionError("no rows at all are separable")
+
+
+def slack_power_sum(y: ArrayLike, f: ArrayLike, *, power: float) -> float:
+    """Σ ξ_i^σ of the slacks ξ_i = max(0, 1 − y_i f(x_i)), with 0^σ = 0.
+
+    Parameters
+    ----------
+    y : array of n labels
+        Of two classes; the larger one is the positive one, as in `SVC`.
+    f : array of n numbers
+        The function at the samples.
+    power : float > 0
+        σ.
+
+    Examples
+    --------
+    >>> from mercer.theory import slack_power_sum
+    >>> slacks = [1, 1, -1], [2.0, 0.75, 3.0]  # 0, 0.25 and 4
+    >>> [round(slack_power_sum(*slacks, power=power), 6) for power in (1.0, 0.5, 1e-9)]
+    [4.25, 2.5, 2.0]
+    """
+    exponent = positive("power", power)
+    slacks: Floats = losses(y, f, loss="hinge")
+    return float(np.sum(slacks[slacks > 0] ** exponent))
+
+
+def _separable(signed: Floats) -> bool:
+    """Whether some w has ⟨w, row⟩ ≥ 1 for all rows."""
+    if len(signed) == 0:
+        return True
+    found = optimize.linprog(
+        np.zeros(signed.shape[1]), A_ub=-signed, b_ub=-np.ones(len(signed)), bounds=(None, None), method="highs"
+    )
+    return found.status == 0
+
+
+def off_training_error(
+    learner: Callable[[Indices, Indices, Indices], ArrayLike], n_points: int, n_train: int
+) -> Fraction:
+    """The mean error off the training points over all 2^n labellings of n points, the first n_train of which are seen.
+
+    Parameters
+    ----------
+    learner : callable
+        (x_train, y_train, x_test) -> labels ±1 of the test points; points are the numbers 0, 1, …
+    n_points : int
+        The size of the space, at most 16.
+    n_train : int
+        How many points are seen.
+
+    Examples
+    --------
+    >>> from mercer.theory import off_training_error
+    >>> def majority(x_train, y_train, x_test):
+    ...     return [1 if sum(y_train) >= 0 else -1] * len(x_test)
+    >>> off_training_error(majority, 6, 4)
+    Fraction(1, 2)
+    """
+    integer("n_points", n_points, 2, "the size of the space")
+    integer("n_train", n_train, 0, "how many points are seen")
+    if n_points > _MOST_POINTS or n_train >= n_points:
+        raise ValueError(
+            f"n_points={n_points} and n_train={n_train}: there may be {_MOST_POINTS} points at most, since all "
+            "labellings are tried, and one at least must not be seen"
+        )
+    points = np.arange(n_points)
+    wrong = 0
+    for labels in itertools.product((-1, 1), repeat=n_points):
+        y = np.array(labels)
+        given = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
+        if given.shape != (n_points - n_train,) or not np.isin(given, (-1, 1)).all():
+            raise ValueError("the learner must give a label of -1 or +1 for every point that it has not seen")
+        wrong += int(np.sum(given != y[n_train:]))
+    return Fraction(wrong, 2**n_points * (n_points - n_train))

@@ -7,6 +7,7 @@ all found, which a single vector's space cannot promise. LAPACK does the rest, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -76,7 +77,7 @@ def balanced(a: Floats, p: Floats) -> Floats:
     return np.asarray(a - p[:, None] * a.sum(axis=0))
 
 
-def _krylov(S: Any, k: int, product: Any = None) -> tuple[Floats, Floats] | None:
+def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -> tuple[Floats, Floats] | None:
     """Of S, or of what `product` multiplies with in its stead."""
     n, wide = S.shape[0], k + _MORE_VECTORS
     times = partial(_product, S) if product is None else product

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,15 +28,13 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
 from mercer.fitting.pipeline.state import check_state, declared, set_fitted, state_of
-from mercer.kernels import kernel_accepts
-from mercer.parameters import integer, positive, store
+from mercer.kernels import Kernel, kernel_accepts
+from mercer.kernels.names import KernelLike
+from mercer.parameters import integer, positive
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
 from mercer.unsupervised.learner import Learner, Reader
 from mercer.unsupervised.points import Points, one_point, points_of
-
-# K, its scaled copy, its eigenvectors and LAPACK's work space.
-_MATRICES = 4
 
 
 class _View(Reader):
@@ -84,6 +82,7 @@ class _Second(Kind):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel canonical correlation analysis: functions of two views of the samples that go together.
 
@@ -129,29 +128,15 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     array([1.])
     """
 
+    n_components: int = field(default=2, kw_only=False)
+    kappa: float = 0.01
+    kernel_y: KernelLike | None = None
+
     FITTED = fitted(
         correlations_=Array("outputs", required=True),
         regularized_correlations_=Array("outputs", required=True),
         _second_=_Second(required=True),
     )
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        kappa: float = 0.01,
-        kernel: Any = "rbf",
-        kernel_y: Any = None,
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        n_landmarks: int | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -189,7 +174,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         assert first.kernel is not None
         assert other.kernel is not None
         p = first.weight / first.weight.sum()
-        both = [points_of(fit, self.n_landmarks, _MATRICES, report) for fit in (first, other)]
+        # K, its scaled copy, its eigenvectors and LAPACK's work space: four matrices.
+        both = [points_of(fit, self.n_landmarks, 4, report) for fit in (first, other)]
         report(lambda: f"eigenvectors of two views of {len(p):,} samples")
         mine, theirs = (_Side.of(points, p) for points in both)
         D_x, D_y = (np.sqrt(side.values / (side.values + self.kappa)) for side in (mine, theirs))
@@ -212,7 +198,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         return False  # two rows that are equal in one view may differ in the other
 
     @property
-    def kernel_y_(self) -> Any:
+    def kernel_y_(self) -> Kernel:
         """The second view's kernel, with its parameters as numbers."""
         check_is_fitted(self)
         return self._second_.kernel_
@@ -222,10 +208,6 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         """How many pairs of functions there are."""
         check_is_fitted(self)
         return len(self.correlations_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
 
     def transform(self, X: Any, y: Any = None) -> Any:
         """The scores f(x) of the first view, and with y also the scores g(y) of the second, of unit variance in `fit`.

@@ -5,33 +5,41 @@ component is the unit vector v = Σ a_i φ(x_i) with a_i = √p_i u_i/√λ, alo
 orthogonal to √p, Σ a_i = 0 and the score is
 
     ⟨v, φ(x) − μ⟩ = Σ a_i k(x_i, x) − Σ a_i (Kp)_i
+
+The pre-image of P = Σ_j c_j φ(x_j) is the x whose φ(x) is nearest to it. A linear kernel has x = Σ_j c_j x_j exactly.
+For a Gaussian, ‖P − φ(x)‖² is smallest where g(x) = Σ_j c_j k(x_j, x) is largest, and where its gradient vanishes
+
+    x = Σ_j c_j k(x_j, x) x_j / Σ_j c_j k(x_j, x)        Mika and others, "Kernel PCA and de-noising in feature spaces"
+
+which is iterated from the vector at which g is largest. A step that would lower g is halved.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Floats, Indices, freeze, row_blocks
+from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, fitted
-from mercer.parameters import integer, store
+from mercer.kernels import Kernel
+from mercer.parameters import integer
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import one_point, points_of
-from mercer.unsupervised.pre_image import pre_images
-
-# K, its scaled copy, and LAPACK's or the Krylov space's.
-_MATRICES = 3
 
 
 @shared_docs
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel principal component analysis: the directions of feature space along which samples vary most.
 
@@ -75,6 +83,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     True
     """
 
+    n_components: int | None = field(default=None, kw_only=False)
+
     FITTED = fitted(
         eigenvalues_=Array("outputs", required=True),
         explained_variance_=Array("outputs", required=True),
@@ -82,29 +92,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         _mean_=Array("vectors", required=True),
     )
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        n_landmarks: int | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.n_components is not None:
             integer("n_components", self.n_components, 1, "the number of components; None means all")
 
     def _learn(self, fit: Fit, report: Report) -> None:
-        points = points_of(fit, self.n_landmarks, _MATRICES, report)
+        points = points_of(fit, self.n_landmarks, 3, report)  # K, its scaled copy, and LAPACK's or the Krylov space's
         total = float(fit.merged.weight.sum())
         p = fit.merged.weight / total
         root = np.sqrt(p)
@@ -125,10 +119,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         check_is_fitted(self)
         return len(self.eigenvalues_)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_components_
-
     def transform(self, X: Any) -> Floats:
         """The scores of samples, a column for each component.
 
@@ -139,7 +129,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         """
         return self._decision(X)
 
-    def inverse_transform(self, scores: Any) -> Floats:
+    def inverse_transform(self, scores: ArrayLike) -> Floats:
         """Samples whose images are nearest to the points of feature space with these scores.
 
         Exact for a linear kernel. For a Gaussian it is the fixed point of Mika and others (1999), a local optimum.
@@ -154,3 +144,64 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         if given.shape[1] != self.n_components_:
             raise ValueError(f"scores have {given.shape[1]} columns, but there are {self.n_components_} components")
         return pre_images(self._expansion_, self._mean_, given)
+
+
+def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:
+    """One row for each row of scores; `mean` are the coefficients of the samples' mean."""
+    kernel = components.kernel
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    linear = recipe is not None and recipe.inner == "dot" and recipe.ending == "identity" and not recipe.normalise
+    if not linear and (recipe is None or recipe.ending != "gaussian" or recipe.inner != "sqdist"):
+        raise ValueError(f"samples are found for scores of a linear or a Gaussian kernel, but not of {kernel!r}")
+    X = components.vectors
+    C = scores @ np.asarray(components.coefficients).T + mean
+    if linear:
+        return _combined(C, X)
+    out = np.empty((len(C), X.shape[1]))
+    for some in row_blocks(len(C), 8 * len(mean)):
+        out[some] = _fixed_points(kernel, X, C[some])
+    return out
+
+
+def _combined(C: Floats, X: Any) -> Floats:
+    return np.asarray((X.T @ C.T).T)  # so that a CSR matrix stands on the left
+
+
+def _best_vectors(kernel: Kernel, X: Any, C: Floats) -> Indices:
+    """For each row of C, the vector at which g is largest."""
+    n = C.shape[1]
+    best, largest = np.zeros(len(C), dtype=np.intp), np.full(len(C), -np.inf)
+    for some in row_blocks(n, 8 * n):
+        values = C @ kernel(X, X[some])
+        place = np.argmax(values, axis=1)
+        found = values[np.arange(len(C)), place]
+        best = np.where(found > largest, some.start + place, best)
+        largest = np.maximum(largest, found)
+    return best
+
+
+def _fixed_points(kernel: Kernel, X: Any, C: Floats) -> Floats:
+    best = _best_vectors(kernel, X, C)
+    Z = np.asarray(X[best].toarray() if hasattr(X, "toarray") else X[best], dtype=np.float64)
+    spread = float(np.abs(Z).max(initial=0.0)) + 1.0
+    K = C * kernel(Z, X)
+    value = K.sum(axis=1)
+    moving = np.arange(len(Z))
+    for _ in range(300):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = _combined(K[moving], X) / value[moving, None] - Z[moving]
+        far = np.abs(step).max(axis=1) > 1e-9 * spread
+        moving, step = moving[far], step[far]
+        for _ in range(30):
+            trial = C[moving] * kernel(Z[moving] + step, X)
+            worse = ~(trial.sum(axis=1) >= value[moving])
+            if not worse.any():
+                break
+            step[worse] *= 0.5
+        moving, step, trial = moving[~worse], step[~worse], trial[~worse]
+        if len(moving) == 0:
+            break
+        Z[moving] += step
+        K[moving] = trial
+        value[moving] = trial.sum(axis=1)
+    return Z

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import BoundKernel, Function, fitted
 from mercer.fitting.pipeline.machine import Machine, Training
 from mercer.fitting.pipeline.telling import Progress
+from mercer.kernels.names import KernelLike
 from mercer.parameters import integer
 from mercer.solution import Report
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 
-    FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
+    kernel: KernelLike = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    n_landmarks: int | None = None
+    cache_size: float = 1000
+    verbose: bool = False
+    random_state: Any = None
+    n_jobs: int | None = None
 
-    n_landmarks: Any
-    verbose: bool
+    FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
 
     def _learn(self, fit: Fit, report: Report) -> None:
         """Set the fitted attributes; `report` takes what there is to say before every step that may last."""
@@ -57,6 +67,10 @@ class Learner(Machine):
         self.kernel_ = fit.kernel
         self._learn(fit, report)
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._expansion_.b)
+
     def _check_parameters(self) -> None:
         if self.n_landmarks is not None:
             integer("n_landmarks", self.n_landmarks, 1, "the samples that represent all; None takes all of them")
@@ -64,9 +78,6 @@ class Learner(Machine):
 
 class Reader(Learner):
     """Samples that are read like those of any machine, with the parameters given; every row stays by itself."""
-
-    def __init__(self, **parameters: Any) -> None:
-        self.__dict__.update(parameters)
 
     def _merges(self, X: Any, budget: int) -> bool:
         return False

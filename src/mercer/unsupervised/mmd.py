@@ -23,6 +23,7 @@ from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
+from mercer.kernels.names import KernelLike
 from mercer.parameters import integer
 from mercer.unsupervised.learner import Reader
 from mercer.unsupervised.points import Points, points_of
@@ -73,10 +74,10 @@ def mmd_test(
     X: Any,
     Y: Any,
     *,
-    kernel: Any = "rbf",
-    degree: Any = 3,
-    gamma: Any = "median",
-    coef0: Any = 0.0,
+    kernel: KernelLike = "rbf",
+    degree: int = 3,
+    gamma: float | str = "median",
+    coef0: float = 0.0,
     n_permutations: int = 1000,
     n_landmarks: int | None = None,
     cache_size: float = 1000,

@@ -34,8 +34,6 @@ from mercer.solvers.least_squares.solution import memory_error
 from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
 
 Pairs = tuple[Floats, Floats]
-# Sums of squares below this have lost digits.
-_SMALLEST = 1e-300
 
 
 class Points(Protocol):
@@ -259,7 +257,7 @@ def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
     Z, d = math.sqrt(scale) * (X - mean), X.shape[1]
     with np.errstate(over="ignore", under="ignore"):
         total = float(np.einsum("ij,ij->", Z, Z)) * len(Z)
-    if Z.any() and not _SMALLEST < total < math.inf:
+    if Z.any() and not 1e-300 < total < math.inf:  # smaller sums of squares have lost digits
         what = "exceed" if total > 1 else "vanish in"
         raise ValueError(
             f"distances of samples {what} float64: the largest entry of X less its column's mean is "

@@ -6,6 +6,8 @@ are those of D^(−½)(√w A √w − diag A)D^(−½) over √(w d): the norma
 Malik 2000). Samples that a walk seldom leaves one another from have nearly the same e. For a new sample
 
     e(x) = 1/μ Σ_j w_j k(x, x_j) e_j / Σ_j w_j k(x, x_j)        Nyström's extension
+
+Affinities that are mostly zero are a sparse matrix: one that was given, or that of nearest neighbours.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClusterMixin
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
@@ -24,23 +27,89 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
 from mercer.fitting.pipeline.limits import Limits
-from mercer.kernels import as_kernel
+from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
-from mercer.parameters import integer, one_of, store
+from mercer.parameters import integer, one_of
 from mercer.solution import Report
-from mercer.unsupervised.graph import Graph, neighbours
-from mercer.unsupervised.kernel_kmeans import labels_of_rows, n_distinct
-from mercer.unsupervised.learner import Learner
-from mercer.unsupervised.lloyd import cluster
-from mercer.unsupervised.points import Mapped, Stored, points_of
+from mercer.unsupervised.eigenpairs import leading_of_walk
+from mercer.unsupervised.kernel_kmeans import Clustering, cluster
+from mercer.unsupervised.points import Mapped, Points, Stored, points_of
 
-# K, its scaled copy, and LAPACK's or the Krylov space's.
-_MATRICES = 3
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Samples whose affinities K are sparse; `columns` are their places among the `n_columns` of the caller."""
+
+    K: sp.csr_array
+    columns: Indices
+    n_columns: int
+
+    @classmethod
+    def of(cls, A: Any, kept: Indices) -> Graph:
+        """From a square matrix, of which some rows and their columns are taken."""
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"affinities are a square matrix between all training samples, but X has shape {A.shape}")
+        odd = float(abs(A - A.T).max())
+        if odd > 1e-8 * float(abs(A).max()):
+            raise ValueError(
+                f"the matrix of affinities is not symmetric: entries differ from their mirror by up to {odd:.3g}; give "
+                "(A + A.T) / 2"
+            )
+        return cls(sp.csr_array(A[kept][:, kept], dtype=np.float64), kept, A.shape[0])
+
+    @property
+    def squares(self) -> Floats:
+        return np.asarray(self.K.diagonal())
+
+    @property
+    def n(self) -> int:
+        return int(self.K.shape[0])
+
+    def products(self, C: Floats, some: Indices | None = None) -> Floats:
+        return np.asarray(self.K @ C if some is None else self.K[:, some] @ C)
+
+    def eigenpairs(self, scale: Floats, k: int, centre: None, less: Floats) -> tuple[Floats, Floats]:
+        """The k largest eigenvalues of S(K − diag(less))S with S = diag(scale), and their vectors."""
+        S = sp.diags_array(scale)
+        return leading_of_walk(sp.csr_array(S @ (self.K - sp.diags_array(less)) @ S), k)
+
+    def function(self, C: Floats, b: Floats) -> Expansion:
+        """What a row of affinities with all training samples becomes."""
+        return Expansion(as_kernel("precomputed"), None, np.ascontiguousarray(C), b, self.columns, self.n_columns)
+
+
+def neighbours(X: Any, n_neighbors: int, weight: Floats, n_jobs: int | None) -> sp.csr_array:
+    """Half a unit of affinity from each sample to those nearest to it, itself among them, and from them to it.
+
+    A sample of weight w stands for w copies and takes w places among the nearest, fewer where it is the last.
+    """
+    kept = np.flatnonzero(weight)
+    mass = weight[kept]
+    if n_neighbors > mass.sum():
+        total = f"n_samples={len(kept)}" if (mass == 1).all() else f"samples of {mass.sum():g} units of weight in all"
+        raise ValueError(f"n_neighbors={n_neighbors} are too many for {total}; lower n_neighbors")
+    near = NearestNeighbors(n_jobs=n_jobs).fit(X[kept])
+    rows, columns, shares = [], [], []
+    waiting, count = np.arange(len(weight)), n_neighbors
+    while len(waiting):
+        count = min(count, len(kept))
+        nearest = near.kneighbors(X[waiting], count, return_distance=False)
+        places = mass[nearest]
+        before = np.cumsum(places, axis=1) - places
+        done = (before + places)[:, -1] >= n_neighbors if count < len(kept) else np.ones(len(waiting), dtype=np.bool_)
+        share = np.clip(n_neighbors - before, 0.0, places) / places
+        at = np.nonzero(done[:, None] & (share > 0))
+        rows.append(waiting[at[0]])
+        columns.append(kept[nearest[at]])
+        shares.append(share[at])
+        waiting, count = waiting[~done], 2 * count
+    one_way = sp.csr_array((np.concatenate(shares), (np.concatenate(rows), np.concatenate(columns))), 2 * weight.shape)
+    return sp.csr_array(0.5 * (one_way + one_way.T))
+
+
 _MAX_STEPS = 300
 # Values below this share of the largest are rounding.
 _ROUNDING_SHARE = 1e-14
-# An eigenvector whose eigenvalue is smaller than this cannot be extended: 1/μ would only magnify rounding.
-_EXTENDED_SHARE = 1e-8
 
 
 @dataclass(frozen=True)
@@ -69,7 +138,8 @@ def _extends(model: SpectralClustering) -> bool:
 
 
 @shared_docs
-class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False, kw_only=True)
+class SpectralClustering(Clustering):
     """Spectral clustering with the values of any kernel that is never negative as affinities.
 
     A precomputed matrix of affinities may be sparse. Follows scikit-learn's: the leading eigenvectors of the normalised
@@ -113,35 +183,15 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
     True
     """
 
-    FITTED = fitted(
-        _centres_=_Centres(required=True),
-        eigenvalues_=Array(None, required=True),
-        labels_=_Labels(required=True),
-    )
+    affinity: str | None = None
+    n_neighbors: int = 10
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str | None = None,
-        n_neighbors: int = 10,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        n_init: int = 10,
-        n_landmarks: int | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    FITTED = fitted(
+        _centres_=_Centres(required=True), eigenvalues_=Array(None, required=True), labels_=_Labels(required=True)
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        integer("n_clusters", self.n_clusters, 1, "the number of clusters")
-        integer("n_init", self.n_init, 1, "the number of starts")
         if self.affinity is not None:
             one_of("affinity", self.affinity, (None, "nearest_neighbors"))
         integer("n_neighbors", self.n_neighbors, 1, "how many samples are near to one")
@@ -159,11 +209,7 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         if self.affinity is not None:
             X = neighbours(X, self.n_neighbors, weight, self.n_jobs)
         kept = np.flatnonzero(weight)
-        if len(kept) < self.n_clusters:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} are too many for n_samples={len(kept)} of positive weight; lower "
-                "n_clusters"
-            )
+        self._refuse_few(len(kept))
         self.kernel_ = as_kernel("precomputed")
         labels = np.empty(X.shape[0], dtype=np.intp)
         graph, rng = Graph.of(X, kept), np.random.default_rng(limits.seed())
@@ -174,17 +220,20 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         self.labels_ = freeze(labels)
 
     def _learn(self, fit: Fit, report: Report) -> None:
-        k = n_distinct(fit, self.n_clusters)
-        points, weight = points_of(fit, self.n_landmarks, _MATRICES, report, affinities=True), fit.merged.weight
+        k = self._n_distinct(fit)
+        # K, its scaled copy, and LAPACK's or the Krylov space's: three matrices.
+        points, weight = points_of(fit, self.n_landmarks, 3, report, affinities=True), fit.merged.weight
         rng = np.random.default_rng(fit.limits.seed())
-        labels = self._divide(points, weight, k, fit.kernel, rng, report)
-        self.labels_ = labels_of_rows(fit, labels, self._nearest)
+        labels = self._divide(points, weight, k, self.kernel_, rng, report)
+        self.labels_ = self._labels_of_rows(fit, labels)
 
-    def _divide(self, points: Any, weight: Floats, k: int, kernel: Any, rng: Any, report: Report) -> Indices:
+    def _divide(
+        self, points: Points | Graph, weight: Floats, k: int, kernel: Kernel, rng: np.random.Generator, report: Report
+    ) -> Indices:
         report(lambda: f"{k} eigenvectors of {points.n:,} samples")
         self.eigenvalues_, embedding, self._expansion_ = _walk(points, weight, k, kernel)
         found = cluster(Mapped(embedding), weight, k, self.n_init, _MAX_STEPS, rng, report)
-        self._centres_ = freeze(found.shares.T @ embedding)
+        self._centres_ = freeze(found.shares(weight, k).T @ embedding)
         return found.labels
 
     def _nearest(self, X: Any) -> Indices:
@@ -216,17 +265,17 @@ class SpectralClustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit
         return tags
 
 
-def _walk(points: Any, weight: Floats, k: int, kernel: Any) -> tuple[Floats, Floats, Expansion]:
+def _walk(points: Points | Graph, weight: Floats, k: int, kernel: Kernel) -> tuple[Floats, Floats, Expansion]:
     """The leading eigenvalues, each sample's place in their eigenvectors, and what gives new samples theirs."""
-    exact = isinstance(points, Stored | Graph)
-    if exact and float(points.K.min()) < -_ROUNDING_SHARE * float(abs(points.K).max()):
+    K: Any = points.K if isinstance(points, Stored | Graph) else None
+    if K is not None and float(K.min()) < -_ROUNDING_SHARE * float(abs(K).max()):
         raise ValueError(
             f"Negative values in data: affinities must not be negative, but {kernel!r} has the value "
-            f"{points.K.min():.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
+            f"{K.min():.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
         )
     own = points.squares
-    degrees = points.products(weight[:, None])[:, 0] - (own if exact else 0.0)
-    if not exact and not (degrees > 0).all():
+    degrees = points.products(weight[:, None])[:, 0] - (0.0 if K is None else own)
+    if K is None and not (degrees > 0).all():
         raise ValueError(
             f"{int(np.sum(degrees <= 0))} samples have no affinity to others as far as the landmarks can tell; raise "
             "n_landmarks, or lower gamma"
@@ -235,6 +284,7 @@ def _walk(points: Any, weight: Floats, k: int, kernel: Any) -> tuple[Floats, Flo
     degrees = np.where(degrees > _ROUNDING_SHARE * own, degrees, 1.0)
     values, u = points.eigenpairs(np.sqrt(weight / degrees), k, None, own / weight)
     embedding = u / np.sqrt(weight * degrees)[:, None]
-    extended = np.divide(1.0, values, out=np.zeros_like(values), where=np.abs(values) > _EXTENDED_SHARE)
+    # An eigenvector of a smaller eigenvalue cannot be extended: 1/μ would only magnify rounding.
+    extended = np.divide(1.0, values, out=np.zeros_like(values), where=np.abs(values) > 1e-8)
     coefficients = weight[:, None] * np.column_stack([embedding * extended, np.ones(points.n)])
     return freeze(values), embedding, points.function(coefficients, np.zeros(len(values) + 1))

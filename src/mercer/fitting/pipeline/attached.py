@@ -14,10 +14,13 @@ from mercer.on_demand import methods_named
 
 __all__ = [
     "ClassifierMethods",
+    "ExplanationMethods",
     "MachineMethods",
     "NoveltyMethods",
+    "PartialDependenceMethods",
     "RegressorMethods",
     "RidgePathMethods",
+    "TraceMethods",
     "attach",
     "attach_named",
 ]
@@ -36,15 +39,19 @@ class _Named:
 if TYPE_CHECKING:
     from mercer.methods import (
         ClassifierMethods,
+        ExplanationMethods,
         MachineMethods,
         NoveltyMethods,
+        PartialDependenceMethods,
         RegressorMethods,
         RidgePathMethods,
+        TraceMethods,
     )
 else:
     ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
-    RidgePathMethods = _Named("RidgePathMethods")
+    ExplanationMethods, PartialDependenceMethods = _Named("ExplanationMethods"), _Named("PartialDependenceMethods")
+    RidgePathMethods, TraceMethods = _Named("RidgePathMethods"), _Named("TraceMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}

@@ -1,4 +1,4 @@
-"""How samples lie to the margin of a classifier: each one's functional margin against its α, and their slacks."""
+"""What a machine makes of its samples: kernel values ordered by class, margins against α, and slacks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Indices, n_samples, take
 from mercer.data.labels import plane_coefficients, planes
+from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes
 from mercer.displays.drawing import (
     COLOURS,
     MOST_IN_LEGEND,
@@ -18,12 +20,135 @@ from mercer.displays.drawing import (
     frame,
     ink,
     legend,
+    machine_and_rows,
     short,
     wrapped,
 )
-from mercer.displays.support import machine_and_rows
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.names import KernelLike
 from mercer.margins import Margins
+from mercer.parameters import integer
+
+
+@dataclass(eq=False)
+class GramDisplay(Picture):
+    """Kernel values between samples, those of a class beside each other.
+
+    A kernel that suits the classes shows large values in blocks along the diagonal, and small ones elsewhere.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Kernel values in the order of the picture.
+    rows : array of int
+        Which of the samples given stand in the rows.
+    labels : array, or None
+        Their classes.
+    n_samples : int
+        How many samples were given; if they are more than are shown, the picture says so.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib's axes and figure
+        Set by `plot`.
+    image_ : matplotlib image
+        Set by `plot`.
+    """
+
+    K: Floats
+    rows: Indices
+    labels: np.ndarray | None
+    n_samples: int
+    _purpose = "drawing a kernel matrix"
+    _inches = (5.6, 4.6)
+    image_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    @shared_docs
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: MaybeArray = None, *, max_samples: int = 500, ax: MaybeAxes = None
+    ) -> Self:
+        """Take the kernel of a fitted machine, and draw.
+
+        Parameters
+        ----------
+        estimator : a machine with a kernel
+            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        X : samples
+            As the estimator takes them.
+        %(order of a matrix)s
+        """
+        machine, seen = machine_and_rows(estimator, X)
+        if not hasattr(machine, "kernel_"):
+            raise TypeError(f"{type(machine).__name__} has no kernel; its matrix is that of Linear(): use from_kernel")
+        return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
+
+    @classmethod
+    @shared_docs
+    def from_kernel(
+        cls, kernel: KernelLike, X: Any, y: MaybeArray = None, *, max_samples: int = 500, ax: MaybeAxes = None
+    ) -> Self:
+        """Evaluate a kernel on samples, and draw.
+
+        Parameters
+        ----------
+        kernel : str, Kernel or callable
+            As for `SVC`; with "precomputed" X is the matrix.
+        X : samples
+            As the kernel takes them.
+        %(order of a matrix)s
+        """
+        integer("max_samples", max_samples, 1, "the number of rows in the picture")
+        found: Kernel = as_kernel(kernel)
+        X = np.asarray(X) if hasattr(X, "columns") else X
+        n, given = n_samples(X), None if y is None else np.asarray(y)
+        if given is not None and given.shape != (n,):
+            raise ValueError(f"y must have one value for each of the {n} samples, not the shape {given.shape}")
+        order = np.arange(n) if given is None else np.argsort(given, kind="stable")
+        rows = order[np.linspace(0, n - 1, min(n, max_samples)).round().astype(np.intp)]
+        if found.accepts == "gram":
+            K = np.asarray(X, dtype=np.float64)[np.ix_(rows, rows)]
+        else:
+            K = found.bind(X)(take(np.asarray(X) if isinstance(X, list) and found.accepts == "vectors" else X, rows))
+        return cls(K, rows, None if given is None else given[rows], n).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        signed = bool(self.K.min() < 0)
+        size = float(np.abs(self.K).max())
+        limits = {"vmin": -size, "vmax": size, "cmap": "RdBu"} if signed else {"vmin": 0.0, "cmap": "viridis"}
+        self.image_ = ax.imshow(self.K, interpolation="nearest", **limits)
+        ax.figure.colorbar(self.image_, ax=ax, label="k(x, z)")
+        classes = self._classes()
+        if classes is None:
+            ax.set(xlabel="sample", ylabel="sample" if self.labels is None else "sample, in the order of y")
+        else:
+            names, counts = classes
+            ends = np.cumsum(counts)
+            for end in ends[:-1]:
+                for line in (ax.axhline, ax.axvline):
+                    line(end - 0.5, color="black" if signed else "white", linewidth=1)
+            shown = [short(name, 20) for name in names]
+            crowded = sum(map(len, shown)) > 36  # characters side by side below a picture 4 inches wide
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
+            if crowded and max(map(len, shown)) > 1:
+                ax.tick_params(axis="x", labelrotation=90)
+        if len(self.rows) < self.n_samples:
+            ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
+
+    def _classes(self) -> tuple[np.ndarray, Indices] | None:
+        """The classes and how many rows each has; None where y has numbers that are no classes."""
+        if self.labels is None:
+            return None
+        names, counts = np.unique(self.labels, return_counts=True)
+        return (names, counts) if len(names) <= max(20, len(self.labels) // 10) else None
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame of kernel values, whose index and columns are the numbers of the samples."""
+        return frame("GramDisplay.to_frame", dict(zip(self.rows.tolist(), self.K.T, strict=True)), index=self.rows)
+
 
 _STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "bounded": (COLOURS[1], "α = C")}
 
@@ -54,13 +179,13 @@ class MarginDisplay(Picture):
 
     functional_margins: Floats
     alpha: Floats
-    standings: Any
-    rows: Any
-    classes: tuple[Any, Any]
+    standings: np.ndarray
+    rows: Indices
+    classes: tuple[object, object]
     _purpose = "drawing margins"
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, plane: int = 0, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, plane: int = 0, ax: MaybeAxes = None) -> Self:
         """Take margins and α from a fitted machine, and draw.
 
         Parameters
@@ -96,7 +221,7 @@ class MarginDisplay(Picture):
             standings[np.isin(part.rows, getattr(part, name))] = name
         return cls(part.functional_margins, alpha[part.rows], standings, part.rows, part.classes).plot(ax)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Axes) -> None:
         ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--")
         ax.axvline(0.0, color=ink(ax), linewidth=0.8)
         for name, (colour, label) in _STYLES.items():
@@ -115,7 +240,7 @@ class MarginDisplay(Picture):
         ax.set_title(wrapped(title, ax, ax.title.get_fontsize()))
         legend(ax)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one line per sample."""
         columns = {"functional_margin": self.functional_margins, "alpha": self.alpha, "standing": self.standings}
         return frame("MarginDisplay.to_frame", columns, index=self.rows)
@@ -144,12 +269,12 @@ class SlackDisplay(Picture):
     """
 
     slacks: Floats
-    labels: Any = None
-    counts_: Any = field(default=None, init=False, repr=False)
-    edges_: Any = field(default=None, init=False, repr=False)
+    labels: np.ndarray | None = None
+    counts_: Floats | None = field(default=None, init=False, repr=False)
+    edges_: Floats | None = field(default=None, init=False, repr=False)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, bins: int = 30, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, bins: int = 30, ax: MaybeAxes = None) -> Self:
         """Take slacks from a fitted machine, and draw.
 
         Parameters
@@ -172,7 +297,9 @@ class SlackDisplay(Picture):
         return cls(np.maximum(misses - machine.epsilon, 0.0)).plot(ax, bins=bins)
 
     @classmethod
-    def from_predictions(cls, y: Any, decision_values: Any, *, bins: int = 30, ax: Any = None) -> Self:
+    def from_predictions(
+        cls, y: ArrayLike, decision_values: ArrayLike, *, bins: int = 30, ax: MaybeAxes = None
+    ) -> Self:
         """Draw the slacks of two classes from f(x), which is positive for the larger label.
 
         Parameters
@@ -195,7 +322,7 @@ class SlackDisplay(Picture):
         signs = np.where(y == classes[1], 1.0, -1.0)
         return cls(np.maximum(0.0, 1.0 - signs * values), y).plot(ax, bins=bins)
 
-    def plot(self, ax: Any = None, *, bins: int = 30) -> Self:
+    def plot(self, ax: MaybeAxes = None, *, bins: int = 30) -> Self:
         """Draw onto ``ax``, or onto new axes.
 
         Parameters
@@ -206,7 +333,7 @@ class SlackDisplay(Picture):
             Of the histogram.
         """
         ax = axes_for(ax, "drawing slacks")
-        groups: list[Any] = [None] if self.labels is None else list(np.unique(self.labels))
+        groups: list[object] = [None] if self.labels is None else list(np.unique(self.labels))
         groups = groups if len(groups) <= MOST_IN_LEGEND else [None]
         parts = [self.slacks if label is None else self.slacks[self.labels == label] for label in groups]
         drawn = [part[part > 0] for part in parts]
@@ -230,7 +357,7 @@ class SlackDisplay(Picture):
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one line per sample."""
         columns = {"slack": self.slacks} | ({} if self.labels is None else {"label": self.labels})
         return frame("SlackDisplay.to_frame", columns)

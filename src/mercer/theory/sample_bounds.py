@@ -1,0 +1,412 @@
+"""Bounds that the number of samples gives: concentration of means, finite classes of rules, and how many are enough.
+
+Vapnik and Chervonenkis:
+
+    L ≤ L_emp + √((ln N − ln η)/2n)          for N rules fixed in advance
+    Φ(d, n) = 2 Σ_{l<d} C(n − 1, l)          dichotomies of n points in general position by planes through the origin
+    L ≤ L_emp + √(8 ln(4Φ(d, 2n)/η)/n)       for all planes through the origin in d dimensions
+
+The notes put N = Φ(d, n) into the first line. That is a heuristic, because the class then depends on the sample. The
+last line is the theorem. Planes with a bias are planes through the origin in d + 1 dimensions.
+
+How many samples are enough, and what regularisation costs in expectation (Shalev-Shwartz):
+
+    hard margin   m ≥ 8/ε² (2(R/γ)² + ln(2/δ))              error at most ε with probability 1 − δ
+    soft margin   E L(A(S)) ≤ L(u) + λ‖u‖² + 2R²/(λm)       for every u; A minimises λ‖w‖² + hinge risk
+    best λ        √(2R²/(B²m))                              excess √(8R²B²/m) over the best w with ‖w‖ ≤ B
+
+R is the largest ‖φ(x)‖, and the machine has no bias.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.arrays import Floats
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.parameters import finite, integer, not_negative, positive, share
+from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, deviation, length, log_inverse, numbers, summed
+
+_ERROR = "the probability of error"
+
+
+def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: float = 1.0, sides: int = 1) -> Bound:
+    """E ≤ mean + width·√(ln(sides/δ)/2n) for the mean of n independent numbers in an interval of this width.
+
+    With ``sides=2`` the expectation is within the second term of the mean on both sides, with probability 1 − δ.
+
+    Parameters
+    ----------
+    mean : float
+        The mean of the numbers.
+    n : int
+        How many numbers there are.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    width : float, default=1.0
+        The width of an interval that holds them all.
+    sides : {1, 2}, default=1
+        Bound the expectation from above, or on both sides.
+    """
+    if sides not in (1, 2):
+        raise ValueError(f"sides={sides!r} must be 1 or 2")
+    reach = positive("width", width) * deviation(n, delta, sides)
+    inside = Assumption(f"every number lies in an interval of width {width:g}")
+    independent = Assumption("the numbers are independent")
+    terms = {"mean": finite("mean", mean), "deviation": reach}
+    # Only a mean of probabilities cannot be above 1: an interval of width 1 may lie anywhere.
+    limit = 1.0 if width == 1 and 0 <= mean <= 1 else None
+    return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
+
+
+def mcdiarmid(value: float, differences: ArrayLike, *, delta: float = 0.05) -> Bound:
+    """E g ≤ g + √(Σc_i² ln(1/δ)/2) for g, a function of independent samples, which changes by c_i at most with one.
+
+    Parameters
+    ----------
+    value : float
+        g of the samples.
+    differences : array
+        c_i: how much g changes at most if sample i alone is changed.
+    delta : float, default=0.05
+        The probability with which the bound may fail.
+    """
+    wanted = "differences must be one finite number ≥ 0 per sample: how much g changes with it at most"
+    c = numbers(differences, wanted, 0.0)
+    reach = length(c) * math.sqrt(log_inverse(delta) / 2)
+    independent = Assumption("the samples are independent")
+    bounded = Assumption("g changes by at most c_i if sample i alone is changed")
+    terms = {"value": finite("value", value), "deviation": reach}
+    return summed("the expectation", terms, (independent, bounded), delta, None, "McDiarmid 1989; Igel, theorem A.1")
+
+
+@shared_docs
+def chernoff(errors: int, n: int, *, delta: float = 0.05) -> Bound:
+    """The largest p with n·kl(errors/n, p) ≤ ln(1/δ), kl the relative entropy of two coins: Chernoff's bound.
+
+    It is never above Hoeffding's, and far below it where errors are few: none in n gives about ln(1/δ)/n.
+
+    Parameters
+    ----------
+    %(errors of a rule)s
+    """
+    _check_counts(errors, n, delta)
+    rate, limit = errors / n, log_inverse(delta) / n
+    value = _largest(lambda p: _relative_entropy(rate, p) <= limit, rate)
+    terms = {"share of errors": rate, "deviation": value - rate}
+    return summed(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Chernoff 1952")
+
+
+@shared_docs
+def test_set_bound(errors: int, n: int, *, delta: float = 0.05) -> Bound:  # noqa: PT028 - a bound, not a test
+    """The largest p at which n samples have these errors or fewer with probability δ or more: exact for a fixed rule.
+
+    Parameters
+    ----------
+    %(errors of a rule)s
+
+    Examples
+    --------
+    >>> from mercer.theory import chernoff, hoeffding, test_set_bound
+    >>> bounds = test_set_bound(5, 1000, delta=0.05), chernoff(5, 1000, delta=0.05), hoeffding(0.005, 1000, delta=0.05)
+    >>> [round(bound.value, 4) for bound in bounds]
+    [0.0105, 0.0126, 0.0437]
+    """
+    from scipy.stats import beta  # 0.3 s that other bounds need not wait for
+
+    _check_counts(errors, n, delta)
+    value = 1.0 if errors == n else float(beta.isf(delta, errors + 1, n - errors))
+    terms = {"share of errors": errors / n, "deviation": value - errors / n}
+    return summed(_ERROR, terms, (IID, UNSEEN), delta, 1.0, "Clopper and Pearson 1934")
+
+
+test_set_bound.__test__ = False  # type: ignore[attr-defined]  # pytest takes the name for that of a test
+
+
+@shared_docs
+def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
+    """sup |F_n − F| ≤ √(ln(2/δ)/2n): how far an empirical distribution function is from the true one.
+
+    It goes to 0, as Glivenko and Cantelli proved; this is its rate, with Massart's constant.
+
+    Parameters
+    ----------
+    %(n and delta)s
+    """
+    terms = {"√(ln(2/δ)/2n)": deviation(n, delta, 2)}
+    source = "Dvoretzky, Kiefer and Wolfowitz 1956; Massart 1990"
+    return summed("sup |F_n − F|", terms, (IID,), delta, 1.0, source)
+
+
+def distance_of_distributions(sample: ArrayLike, distribution: Callable[[Floats], ArrayLike]) -> float:
+    """sup over t of |F_n(t) − F(t)|, F_n from the sample and F a continuous distribution function.
+
+    Parameters
+    ----------
+    sample : array
+        Numbers.
+    distribution : callable
+        F, which maps an array to the probabilities of values up to each entry.
+
+    Examples
+    --------
+    >>> from mercer.theory import distance_of_distributions
+    >>> distance_of_distributions([0.25, 0.5, 0.75], lambda t: t)  # against the uniform one
+    0.25
+    """
+    values = np.sort(np.asarray(sample, dtype=np.float64))
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(f"sample must be numbers, at least one, not of shape {values.shape}")
+    F, n = np.asarray(distribution(values), dtype=np.float64), len(values)
+    return float(max(np.max(np.arange(1, n + 1) / n - F), np.max(F - np.arange(n) / n)))
+
+
+def _check_counts(errors: int, n: int, delta: float) -> None:
+    integer("n", n, 1, "the number of samples")
+    integer("errors", errors, 0, "the number of errors among the samples")
+    if errors > n:
+        raise ValueError(f"errors={errors} of n={n} samples: there cannot be more errors than samples")
+    share("delta", delta)
+
+
+def _relative_entropy(a: float, p: float) -> float:
+    """a ln(a/p) + (1 − a) ln((1 − a)/(1 − p))."""
+    first = a * math.log(a / p) if a > 0 else 0.0
+    if a == 1:
+        return first
+    return first + (1 - a) * math.log((1 - a) / (1 - p)) if p < 1 else math.inf
+
+
+def _largest(holds: Callable[[float], bool], lowest: float) -> float:
+    """The end of an interval [lowest, …] on which something holds, from above, by bisection to the last bit."""
+    low, high = lowest, 1.0
+    if lowest == 1 or holds(1.0):
+        return 1.0
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if middle > 0 and holds(middle) else (low, middle)
+    return high
+
+
+def dichotomies(d: int, n: int) -> int:
+    """The growth function Φ(d, n): in how many ways planes through the origin can label n points in general position.
+
+    It is 2^n for d ≥ n.
+
+    Parameters
+    ----------
+    d : int
+        The number of dimensions.
+    n : int
+        The number of points.
+
+    Examples
+    --------
+    >>> from mercer.theory import dichotomies
+    >>> [dichotomies(d, 5) for d in range(1, 7)]
+    [2, 10, 22, 30, 32, 32]
+    """
+    integer("d", d, 1, "the number of dimensions")
+    integer("n", n, 1, "the number of points")
+    return 2 * sum(math.comb(n - 1, i) for i in range(min(d, n)))
+
+
+def dichotomies_chain(d: int, n: int) -> tuple[int, float, int]:
+    """Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d, for n ≥ 3 and d ≤ n; beyond, the middle may be smaller than Φ = 2^n.
+
+    Parameters
+    ----------
+    d : int
+        The number of dimensions.
+    n : int
+        The number of points, at least 3 and d.
+    """
+    if not 3 <= n >= d:
+        raise ValueError(f"the chain of bounds holds for n ≥ 3 points in d ≤ n dimensions, not for d={d}, n={n}")
+    return dichotomies(d, n), 3 * n ** (d - 1) / math.factorial(d - 1), n**d
+
+
+@shared_docs
+def finite_rules_bound(empirical: float, n_rules: int, n: int, *, delta: float = 0.05) -> Bound:
+    """L ≤ L_emp + √((ln N − ln η)/2n) for every one of N rules that were fixed before the samples were seen.
+
+    Parameters
+    ----------
+    empirical : float
+        The share of errors of the rule.
+    n_rules : int
+        N: how many rules there are to choose from.
+    %(n and delta)s
+    """
+    _check(empirical)
+    term = deviation(n, delta, integer("n_rules", n_rules, 1, "the number of rules"))
+    fixed = Assumption("the rules were fixed before these samples were seen")
+    terms = {"share of errors": empirical, "√((ln N − ln η)/2n)": term}
+    return summed(_ERROR, terms, (IID, fixed), delta, 1.0, "Vapnik and Chervonenkis 1974")
+
+
+@shared_docs
+def linear_rules_bound(
+    empirical: float, d: int, n: int, *, delta: float = 0.05, bias: bool = False, heuristic: bool = False
+) -> Bound:
+    """The VC bound for all linear rules in d dimensions; with ``heuristic=True`` as printed in the notes.
+
+    Parameters
+    ----------
+    empirical : float
+        The share of errors of the rule.
+    d : int
+        The number of features.
+    %(n and delta)s
+    bias : bool, default=False
+        Whether planes may miss the origin: one dimension more.
+    heuristic : bool, default=False
+        The form that the notes print, which is no theorem.
+
+    Examples
+    --------
+    >>> from mercer.theory import linear_rules_bound
+    >>> valid = linear_rules_bound(0.1, d=2, n=100_000, bias=True)
+    >>> printed = linear_rules_bound(0.1, d=2, n=100_000, bias=True, heuristic=True)
+    >>> round(valid.value, 4), valid.applies, round(printed.value, 4), printed.applies
+    (0.148, None, 0.1114, False)
+    """
+    _check(empirical)
+    integer("n", n, 1, "the number of samples")
+    dimensions = integer("d", d, 1, "the number of dimensions") + bool(bias)
+    if heuristic:
+        name = "√((ln Φ(d, n) − ln η)/2n)"
+        term = deviation(n, delta, dichotomies(dimensions, n))
+        further = Assumption("the dichotomies were fixed before these samples were seen", False)
+    else:
+        name = "√(8 ln(4Φ(d, 2n)/η)/n)"
+        term = math.sqrt(8 * log_inverse(delta, 4 * dichotomies(dimensions, 2 * n)) / n)
+        further = Assumption(f"the features were fixed before these samples were seen: {d} of them")
+    terms = {"share of errors": empirical, name: term}
+    return summed(_ERROR, terms, (IID, further), delta, 1.0, "Vapnik and Chervonenkis 1971; Devroye and others 1996")
+
+
+def _check(empirical: float) -> None:
+    if not 0 <= empirical <= 1:
+        raise ValueError(f"empirical={empirical!r} must be a share of errors, between 0 and 1")
+
+
+_SOURCE = "Shalev-Shwartz, lecture 8"
+_SOFT_MARGIN = (
+    IID,
+    Assumption("every ‖φ(x)‖ is at most the radius"),
+    Assumption("f has no bias outside of its norm"),
+    Assumption("λ was fixed before the data were seen"),
+)
+
+
+@shared_docs
+def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: float = 0.05) -> int:
+    """How many samples bring the error of a hard-margin machine to ε with probability 1 − δ.
+
+    Parameters
+    ----------
+    epsilon : float
+        The error to be reached, between 0 and 1.
+    delta : float, default=0.05
+        The probability with which the error may be larger.
+    %(radius)s
+    margin : float
+        γ: the margin with which the samples can be separated.
+
+    Examples
+    --------
+    >>> from mercer.theory import hard_margin_samples
+    >>> hard_margin_samples(0.1, delta=0.05, radius=1.0, margin=0.1)
+    162952
+    """
+    ratio = positive("radius", radius) / positive("margin", margin)
+    small = share("epsilon", epsilon)
+    return _counted(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
+
+
+@shared_docs
+def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
+    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm.
+
+    Parameters
+    ----------
+    risk : float
+        L(u): the true hinge risk of any u.
+    norm : float
+        ‖u‖.
+    lam : float
+        λ of the machine.
+    %(radius)s
+    m : int
+        The number of samples.
+    """
+    integer("m", m, 1, "the number of samples")
+    terms = {
+        "L(u)": not_negative("risk", risk),
+        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) * norm,
+        "2R²/(λm)": 2.0 * not_negative("radius", radius) / lam * radius / m,
+    }
+    return summed("the expected hinge risk", terms, _SOFT_MARGIN, None, None, _SOURCE)
+
+
+@shared_docs
+def best_lam(radius: float, B: float, m: int) -> float:
+    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B.
+
+    Parameters
+    ----------
+    %(radius, B and m)s
+    """
+    integer("m", m, 1, "the number of samples")
+    return math.sqrt(2.0 / m) * positive("radius", radius) / positive("B", B)
+
+
+@shared_docs
+def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
+    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation.
+
+    Parameters
+    ----------
+    %(radius, B and m)s
+    """
+    integer("m", m, 1, "the number of samples")
+    value = math.sqrt(8.0 / m) * not_negative("radius", radius) * not_negative("B", B)
+    quantity = "expected error − best hinge risk"
+    return summed(quantity, {"√(8R²B²/m)": value}, _SOFT_MARGIN, None, 1.0, _SOURCE)
+
+
+@shared_docs
+def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
+    """How many samples bring that excess to ε: 8R²B²/ε².
+
+    Parameters
+    ----------
+    epsilon : float
+        The error to be reached, between 0 and 1.
+    %(radius)s
+    B : float
+        The largest ‖w‖.
+    """
+    ratio = positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)
+    return _counted(8.0 * ratio * ratio)
+
+
+@shared_docs
+def hinge_lipschitz(radius: float) -> float:
+    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w.
+
+    Parameters
+    ----------
+    %(radius)s
+    """
+    return not_negative("radius", radius)
+
+
+def _counted(enough: float) -> int:
+    if not math.isfinite(enough):
+        raise ValueError("the number of samples that would be enough is beyond float64: the margin is too small")
+    return math.ceil(enough)
