@@ -16,8 +16,7 @@ from mercer.cli.formats import TITLES, format_of, is_packed
 from mercer.files.libsvm_text import content_of, read_labelled_text
 from mercer.tables.dialect import UNKNOWN, Dialect, with_holes
 from mercer.tables.frame import Frame
-from mercer.tables.reading import is_number, numbers, read_csv, read_parquet
-from mercer.tables.target_column import classes_in, expect_whole
+from mercer.tables.reading import classes_in, expect_whole, is_number, numbers, read_csv, read_parquet
 
 
 @dataclass(frozen=True, eq=False)

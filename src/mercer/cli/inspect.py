@@ -17,7 +17,7 @@ from mercer.cli.terminal import Subparsers, add_command, printable, rounded
 from mercer.expansion import Expansion
 from mercer.files.model import Model
 from mercer.files.models import read_model
-from mercer.tables.target_column import known_truth
+from mercer.tables.reading import known_truth
 from mercer.threads import effective_n_threads
 
 _TRIAL_ROWS = 512

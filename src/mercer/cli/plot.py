@@ -17,8 +17,8 @@ from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.optional import require
-from mercer.tables.as_pipeline import as_pipeline, used_columns
-from mercer.tables.target_column import known_truth
+from mercer.tables.estimator import as_pipeline, used_columns
+from mercer.tables.reading import known_truth
 
 
 def register(commands: Subparsers) -> None:

@@ -28,7 +28,7 @@ from mercer.progress import waiting
 from mercer.tables.dialect import UNKNOWN, Dialect, remembered
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
-from mercer.tables.target_column import known_truth
+from mercer.tables.reading import known_truth
 
 
 def register(commands: Subparsers) -> None:

@@ -21,8 +21,8 @@ from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.reports.dual_status import free_and_bounded
+from mercer.tables.dialect import from_text, units_told
 from mercer.tables.estimator import Tabular
-from mercer.tables.units import from_text, units_told
 
 Rows = tuple[Any, Any]
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line

@@ -22,8 +22,7 @@ from mercer.fitting.pipeline.state import chosen_of
 from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
-from mercer.tables.as_pipeline import as_pipeline
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import Tabular, as_pipeline
 from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.tables.cells import Cells, as_numbers, as_seconds, date_forms, holes, level, number, seconds, truth
-from mercer.tables.encodings import CYCLES, Dates, Encoding, LeftOut, Levels, Numbers, Words, finite_or_hole
+from mercer.tables.cells import (
+    Cells,
+    as_numbers,
+    as_seconds,
+    date_forms,
+    holes,
+    level,
+    looks_numeric,
+    number,
+    seconds,
+    truth,
+)
+from mercer.tables.encodings import (
+    CYCLES,
+    Dates,
+    Encoding,
+    LeftOut,
+    Levels,
+    Numbers,
+    Words,
+    finite_or_hole,
+    moments,
+    vocabulary,
+)
 from mercer.tables.frame import Frame
-from mercer.tables.moments import moments
-from mercer.tables.spelling import looks_numeric
-from mercer.tables.words import vocabulary
 
 # An index that a frame or a spreadsheet wrote, or a column that says that it is one: id, customer_id, CustomerID, nr.
 _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|nr|no|(.*[_ .-])?id([_ .-].*)?)|.*[a-z0-9](Id|ID)")
@@ -31,10 +50,11 @@ class Wishes:
     categorical: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     standardise: bool = True
-    named: frozenset[str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "named", frozenset((*(self.only or ()), *self.categorical, *self.text)))
+    @property
+    def named(self) -> set[str]:
+        """Columns that are asked for, and so not left out on a guess."""
+        return {*(self.only or ()), *self.categorical, *self.text}
 
     def check(self, names: list[str]) -> None:
         """Raise ValueError for a column that the table has not, or that is asked for and left out at once."""

@@ -1,46 +1,30 @@
 """What a table's columns become: numbers standardised, categories one-hot, dates, words, or nothing.
 
 Each class is one way, as plain values that a file can hold. Ways of different kinds count alike in a distance: two rows
-differ by 2 in the square, in the mean over a standardised number, where their categories differ, and at most about so
-much in the time of the year.
+differ by 2 in the square, in the mean over a standardised number, where their categories differ, and at most by about
+2 in the time of the year.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Flags, Floats
+from mercer.arrays import Flags, Floats, sums_by
 from mercer.tables.cells import Cells, as_numbers, as_seconds, holes, level, truth
-from mercer.tables.words import counted
 
 _DAY: Final = 86400.0  # seconds
 _YEAR: Final = 365.2425 * _DAY
 CYCLES: Final = {"time of day": _DAY, "time of year": _YEAR}
+# A word worth a column stands in at least two rows: one that a single row has says nothing of others.
+_FEWEST_ROWS: Final = 2
 _SHOWN_LEVELS = 3
 _WIDEST_LEVEL = 20  # characters
-
-
-class Encoding(Protocol):
-    """What is done to one column."""
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-
-    @property
-    def description(self) -> str:
-        """In words, for a report."""
-
-    @property
-    def titles(self) -> list[str]:
-        """Of the columns that it makes."""
-
-    def encode(self, cells: Cells) -> Any:
-        """A row per cell, dense or CSR, with as many columns as there are titles."""
 
 
 @dataclass(frozen=True)
@@ -96,16 +80,18 @@ class Levels:
 
     def unseen(self, cells: Cells) -> list[str]:
         """The levels among these cells that training had not."""
-        found = {level(_truth(item) if self.truth_values else item) for item in cells[~holes(cells)].tolist()}
-        return sorted(found.difference(self.levels))
+        return sorted({self._level(item) for item in cells[~holes(cells)].tolist()}.difference(self.levels))
+
+    def _level(self, item: Any) -> str:
+        known = truth(item) if self.truth_values else None
+        return level(item if known is None else known)
 
     def encode(self, cells: Cells) -> Any:
         place = {one: j for j, one in enumerate(self.levels)}
-        if self.truth_values:
-            found = [None if item is None else place.get(str(_truth(item)), -1) for item in cells.tolist()]
-        else:
-            empty = holes(cells)
-            found = [None if empty[row] else place.get(level(item), -1) for row, item in enumerate(cells.tolist())]
+        found = [
+            None if hole else place.get(self._level(item), -1)
+            for item, hole in zip(cells.tolist(), holes(cells), strict=True)
+        ]
         if self.n_holes:
             found = [len(self.levels) if j is None else j for j in found]
         columns = np.array([-1 if j is None else j for j in found], dtype=np.intp)
@@ -150,7 +136,7 @@ class Dates:
 
 @dataclass(frozen=True)
 class Words:
-    """Weighted counts of the words of a text."""
+    """Counts of the words of a text, each times ln((1 + n)/(1 + rows with the word)) + 1; each text to length 1."""
 
     name: str
     words: tuple[str, ...]
@@ -165,7 +151,19 @@ class Words:
         return [f"{self.name}: {word}" for word in self.words]
 
     def encode(self, cells: Cells) -> Any:
-        return counted(cells, self.words, self.weights)
+        place = {word: j for j, word in enumerate(self.words)}
+        data: list[float] = []
+        indices: list[int] = []
+        ends = [0]
+        for item in cells.tolist():
+            counts = Counter(place[word] for word in _words(item) if word in place)
+            entries = {j: counts[j] * self.weights[j] for j in sorted(counts)}
+            length = float(np.sqrt(sum(value * value for value in entries.values())))
+            indices += entries
+            data += [value / length for value in entries.values()]
+            ends.append(len(indices))
+        parts = (np.array(data, dtype=np.float64), np.array(indices, dtype=np.int32), np.array(ends, dtype=np.int32))
+        return sp.csr_array(parts, shape=(len(cells), len(self.words)))
 
 
 @dataclass(frozen=True)
@@ -186,6 +184,11 @@ class LeftOut:
 
     def encode(self, cells: Cells) -> Any:
         return np.empty((len(cells), 0))
+
+
+# What is done to one column: its `name`, a `description` in words, the `titles` of the columns that it makes, and
+# `encode`, which gives a row per cell, dense or CSR, with as many columns as there are titles.
+Encoding = Numbers | Levels | Dates | Words | LeftOut
 
 
 def finite_or_hole(values: Floats, name: str) -> None:
@@ -221,13 +224,34 @@ def _count(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _truth(item: Any) -> Any:
-    found = truth(item)
-    return item if found is None else found
-
-
 def _wrong_cell(name: str, row: int, cells: Cells, kind: str) -> ValueError:
     return ValueError(
         f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, which is not {kind} as in training; "
         "correct or empty the cell"
     )
+
+
+def vocabulary(cells: Cells) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """The words of at least two texts, in order, and how much a count of each weighs."""
+    rows = Counter(word for item in cells.tolist() for word in set(_words(item)))
+    words = sorted(word for word, count in rows.items() if count >= _FEWEST_ROWS)
+    return tuple(words), tuple(float(np.log((1 + len(cells)) / (1 + rows[word])) + 1) for word in words)
+
+
+def _words(item: Any) -> list[str]:
+    return [] if item is None else re.findall(r"\w+", str(item).lower())
+
+
+def moments(values: Floats, weight: Floats) -> tuple[float, float]:
+    """Mean and standard deviation, 1 if that is 0; no square overflows.
+
+    Equal values are summed as one, and in ascending order, so that a weight of 2 equals two rows to the last bit,
+    whatever order they come in.
+    """
+    distinct, place = np.unique(values, return_inverse=True)
+    mass = sums_by(place, weight, len(distinct))
+    largest = float(np.abs(distinct).max()) or 1.0
+    shares = distinct / largest
+    centre = float(np.average(shares, weights=mass))
+    deviation = float(np.sqrt(np.average((shares - centre) ** 2, weights=mass)))
+    return centre * largest, deviation * largest or 1.0
