@@ -22,8 +22,7 @@ from mercer.cli.report import Rows, report_on
 from mercer.cli.table_options import asked_for
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
-from mercer.tables.choose import Wishes, encodings_for
-from mercer.tables.encodings import LeftOut
+from mercer.tables.encodings import LeftOut, Wishes, encodings_for
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 

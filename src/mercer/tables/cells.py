@@ -1,4 +1,4 @@
-"""What the cells of a column are, and how it is spelt: holes, numbers, units, truth values, dates, or texts."""
+"""What the cells of a column are: holes, numbers, truth values, dates, or texts."""
 
 from __future__ import annotations
 
@@ -12,24 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats
+from mercer.tables.dialect import MISSING, NUMBER, PADDED
 
-# What pandas takes for a missing value, too.
-MISSING: Final = frozenset(
-    {"", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None", "NaN", "nan", "-nan"}
-)
-INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
-NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")
-PADDED: Final = re.compile(r"[+-]?0[0-9]")  # a code such as 007
-# With one mark for fractions and the other, perhaps, between thousands.
-WITH_COMMA: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?")
-WITH_POINT: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_UNIT: Final = r"[$€£¥₹₩₽₪%‰]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|kr|zł)\b"
-BLANK: Final = "[ \u00a0\u202f]"
-# Blanks and apostrophes may group digits by three.
-_DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?|[0-9][0-9.,]*"
-WITH_UNIT: Final = re.compile(
-    rf"([+−-]?)(?:({_UNIT}){BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){BLANK}?({_UNIT}))", re.UNICODE
-)
 # Holes among features only: as a label, a question mark may be a class.
 _UNKNOWN: Final = "?"
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?")
@@ -176,8 +160,3 @@ def _converted(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
         elif wrong is None:
             wrong = row
     return out, wrong
-
-
-def looks_numeric(text: str) -> bool:
-    """Whether a person takes the text for a number: with a decimal comma, marks for thousands, or a unit."""
-    return not PADDED.match(text) and any(form.fullmatch(text) for form in (NUMBER, WITH_COMMA, WITH_POINT, WITH_UNIT))

@@ -14,16 +14,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from mercer.tables.cells import BLANK, MISSING, NUMBER, WITH_COMMA, WITH_POINT, WITH_UNIT, looks_numeric
-
+# What pandas takes for a missing value, too.
+MISSING: Final = frozenset(
+    {"", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None", "NaN", "nan", "-nan"}
+)
+INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+PADDED: Final = re.compile(r"[+-]?0[0-9]")  # a code such as 007
+# With one mark for fractions and the other, perhaps, between thousands.
+WITH_COMMA: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?")
+WITH_POINT: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_UNIT: Final = r"[$€£¥₹₩₽₪%‰]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|kr|zł)\b"
+BLANK: Final = "[ \u00a0\u202f]"
+# Blanks and apostrophes may group digits by three.
+_DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?|[0-9][0-9.,]*"
+WITH_UNIT: Final = re.compile(
+    rf"([+−-]?)(?:({_UNIT}){BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){BLANK}?({_UNIT}))", re.UNICODE
+)
 _SEPARATORS: Final = (",", ";", "\t", "|")
-_SAMPLE_CHARACTERS: Final = 1 << 16  # enough lines to see whether they have the same number of cells
 # Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
 _GROUPS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}([.,][0-9]{3})+")
 _GROUPING: Final = re.compile(rf"(?<=[0-9])(?:{BLANK}|['’])(?=[0-9])")
 
 Units = dict[str, str]
+
+
+def looks_numeric(text: str) -> bool:
+    """Whether a person takes the text for a number: with a decimal comma, marks for thousands, or a unit."""
+    return not PADDED.match(text) and any(form.fullmatch(text) for form in (NUMBER, WITH_COMMA, WITH_POINT, WITH_UNIT))
 
 
 @dataclass(frozen=True)
@@ -104,7 +123,7 @@ def _looks_western(content: bytes) -> bool:
 
 def separator_of(text: str, name: str, before: str | None) -> str:
     """The mark by which every line has the same number of cells, and more than one."""
-    head = text[:_SAMPLE_CHARACTERS]
+    head = text[: 1 << 16]  # enough lines to see whether they have the same number of cells
     if len(head) < len(text):
         head = head[: head.rfind("\n") + 1]
     cells = {mark: split for mark in _SEPARATORS if (split := _split(head, mark)) is not None}

@@ -20,8 +20,7 @@ from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import warn_user
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.tables.cells import holes
-from mercer.tables.choose import Wishes, encodings_for
-from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Wishes, encodings_for, moments
 from mercer.tables.frame import Frame, frame_of
 
 # Below this share of entries that are not zero the rows are CSR; the core treats dense ones as sparse from there on.

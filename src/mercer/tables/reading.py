@@ -5,27 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.optional import require
-from mercer.tables.cells import INTEGER, NUMBER, PADDED, is_missing
-from mercer.tables.dialect import (
-    Dialect,
-    decoded,
-    from_text,
-    separator_of,
-    to_text,
-    with_holes,
-    with_points,
-    without_units,
-)
+from mercer.tables import dialect
+from mercer.tables.cells import is_missing
+from mercer.tables.dialect import INTEGER, NUMBER, PADDED, Dialect
 from mercer.tables.frame import frame_of
-
-_EXACT_IN_FLOAT64: Final = 2**53
-_SHOWN_ROWS: Final = 5
 
 
 def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tuple[list[str], list[Any], Dialect]:
@@ -33,8 +22,8 @@ def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tupl
 
     What is not asked for is read off the file, or, if that does not tell, was so `before`.
     """
-    text, encoding = decoded(content, name, asked.encoding, before.encoding)
-    mark = asked.separator or separator_of(text, name, before.separator)
+    text, encoding = dialect.decoded(content, name, asked.encoding, before.encoding)
+    mark = asked.separator or dialect.separator_of(text, name, before.separator)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
     try:
         header = [title.strip() for title in next(rows, [])]
@@ -57,9 +46,9 @@ def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tupl
         raise ValueError(f"{name}:{rows.line_num}: {error}; is a quotation mark missing?") from None
     texts: list[Any] = [list(column) for column in zip(*body, strict=True)] if body else [[] for _ in header]
     na = asked.na or before.na
-    plain, units = without_units(header, with_holes(texts, na), name, from_text(before.units))
-    columns, decimal = with_points(header, plain, name, asked.decimal, before.decimal)
-    return header, columns, Dialect(mark, decimal, encoding, to_text(units), na)
+    plain, units = dialect.without_units(header, dialect.with_holes(texts, na), name, dialect.from_text(before.units))
+    columns, decimal = dialect.with_points(header, plain, name, asked.decimal, before.decimal)
+    return header, columns, Dialect(mark, decimal, encoding, dialect.to_text(units), na)
 
 
 def read_parquet(source: Any) -> tuple[list[str], list[Any]]:
@@ -129,7 +118,7 @@ def classes_in(column: Any, name: str, title: str) -> Any:
             return np.array([int(text) for text in texts], dtype=np.int64)
     elif all(NUMBER.fullmatch(text) and not PADDED.match(text) for text in distinct):
         values = np.array([float(text) for text in texts])
-        if np.abs(values).max(initial=0) < _EXACT_IN_FLOAT64:
+        if np.abs(values).max(initial=0) < 2**53:  # below which float64 tells all integers apart
             return values
     return np.array(texts)
 
@@ -140,8 +129,8 @@ def expect_whole(column: Any, name: str, title: str) -> None:
     if not len(missing):
         return
     cell = column[missing[0]]
-    shown = ", ".join(str(row + 1) for row in missing[1:_SHOWN_ROWS])
-    more = f" and {len(missing) - _SHOWN_ROWS:,} more" if len(missing) > _SHOWN_ROWS else ""
+    shown = ", ".join(str(row + 1) for row in missing[1:5])
+    more = f" and {len(missing) - 5:,} more" if len(missing) > 5 else ""
     others = f", and so on in row{'s' * (len(missing) > 2)} {shown}{more}" if len(missing) > 1 else ""
     blank = cell is None or (isinstance(cell, str) and not cell.strip())
     told = "is empty" if blank else f"holds {cell!r}, which stands for no value"
