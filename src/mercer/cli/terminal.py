@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from mercer.progress import wipe_line
 
 EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
-_LONG_COMMAND = 56  # characters; what it is for goes below it
 _ASCII = str.maketrans(
     {
         "γ": "gamma",
@@ -40,7 +39,7 @@ class WithExamples(argparse.HelpFormatter):
 
 def examples(*lines: tuple[str, str], after: str = "") -> str:
     """Commands, each with what it is for: beside it, or below one that is long."""
-    width = max((len(command) for command, _ in lines if len(command) <= _LONG_COMMAND), default=_LONG_COMMAND)
+    width = max((len(command) for command, _ in lines if len(command) <= 56), default=56)
     shown = []
     for command, purpose in lines:
         gap = " " * (width - len(command)) if len(command) <= width else f"\n  {'':{width}}"

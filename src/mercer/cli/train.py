@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
+from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
 from mercer.cli.libsvm.flags import TRAIN
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.table_options import add_flags
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.progress import waiting
 
 if TYPE_CHECKING:
-    from mercer.cli.data import Data
-    from mercer.cli.report import Rows
+    from mercer.cli.libsvm.train_text import LibsvmText
+    from mercer.cli.train_table import Table
 
 
 # Each may be given several times, or with several names between commas.
@@ -25,30 +24,6 @@ _COLUMNS = {
     "categorical": "a column of categories, such as codes that look like numbers",
     "text": "a column of texts whose words are counted",
 }
-
-
-class Training(Protocol):
-    """What differs between kinds of data: how they are read, what is taken where nothing is said, and what is told."""
-
-    path: Path
-
-    def read(self) -> Data:
-        """The data to train on."""
-
-    def unknown_classes(self, names: list[str], data: Data) -> None:
-        """Complain of weights for classes that no row has."""
-
-    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
-        """The machine to train, or a pipeline or a model of tables around it."""
-
-    def is_settled(self, data: Data) -> bool:
-        """Whether there is nothing to train, and everything has been said and written."""
-
-    def split(self, data: Data) -> tuple[Rows, Rows]:
-        """Rows to train on, and rows held out."""
-
-    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        """Save the trained model and tell about it."""
 
 
 def register(commands: Subparsers) -> None:
@@ -213,8 +188,11 @@ def run(args: argparse.Namespace) -> None:
     training.conclude(model, data, train, test, clock)
 
 
-def _training(args: argparse.Namespace) -> Training:
-    """The training on these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
+def _training(args: argparse.Namespace) -> LibsvmText | Table:
+    """What differs between kinds of data: how they are read, what is taken where nothing is said, and what is told.
+
+    Only what the given kind needs is loaded, since a table needs more of scikit-learn than text.
+    """
     if args.file is not None and format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.train_text import LibsvmText
 

@@ -16,10 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data, embedded, read_data
-from mercer.cli.formats import plain_name
+from mercer.cli.formats import asked_for, plain_name
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
 from mercer.cli.report import Rows, report_on
-from mercer.cli.table_options import asked_for
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
 from mercer.tables.encodings import LeftOut, Wishes, encodings_for

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mercer.cli.formats import FORMATS, format_of
+from mercer.cli.formats import KINDS, add_data, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.terminal import Subparsers, add_command
 
@@ -35,9 +35,7 @@ def register(commands: Subparsers) -> None:
         letters=_LETTERS,
         files="data_file",
     )
-    parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet")
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column to learn; tables need one")
+    add_data(parser, "the column to learn; tables need one", KINDS)
     parser.add_argument("--machine", choices=_MACHINES, default="c_svc", help="-s 0, 3 or 2 (c_svc)")
     parser.add_argument("--kernel", default="rbf", help="rbf, laplacian, poly or sigmoid, -t 1 to 3 (rbf)")
     add_grid_options(parser)
@@ -77,8 +75,7 @@ def read_rows(file: str, machine: str = "c_svc") -> Any:
     """The rows of a LIBSVM text file, with whole numbers as labels unless they are the targets of a regression."""
     from dataclasses import replace
 
-    from mercer.cli.data import read_data
-    from mercer.cli.libsvm.labels import integer_labels
+    from mercer.cli.data import integer_labels, read_data
 
     if format_of(file, None) != "libsvm":
         raise ValueError(f"{file} is a table, and this command reads LIBSVM text; mercer tune searches tables")

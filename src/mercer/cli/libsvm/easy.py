@@ -36,9 +36,9 @@ def run(args: argparse.Namespace) -> None:
     import scipy.sparse as sp
 
     import mercer
+    from mercer.cli.data import order_of_appearance
     from mercer.cli.libsvm.grid_search import GridSearch
-    from mercer.cli.libsvm.labels import order_of_appearance
-    from mercer.cli.libsvm.scaling import Scaling
+    from mercer.cli.libsvm.scale import Scaling
     from mercer.files.libsvm_estimator import libsvm_from_estimator
     from mercer.files.libsvm_model import write_libsvm_model
 

@@ -17,9 +17,8 @@ from mercer import files
 from mercer.arrays import freeze
 from mercer.calibration.density_marks import density_marks
 from mercer.calibration.laplace import laplace_scale
-from mercer.cli.data import Data, read_data
+from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
-from mercer.cli.libsvm.labels import integer_labels, order_of_appearance
 from mercer.cli.libsvm.probability import fit_sigmoid
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
 from mercer.cli.terminal import Clock, show_warning
@@ -32,8 +31,6 @@ from mercer.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.report import Rows
-
-_PLATT_FOLDS = 5
 
 
 class LibsvmText:
@@ -255,7 +252,7 @@ def _with_probabilities(
     """The model with what -b 1 adds, and the lines that svm-train prints for it."""
     X, y = data.X, data.y
     if args.machine in REGRESSORS:
-        sigma = laplace_scale(y - held_out(model, X, y, deal(len(y), _PLATT_FOLDS, args.seed)))
+        sigma = laplace_scale(y - held_out(model, X, y, deal(len(y), 5, args.seed)))
         return replace(found, prob_a=np.array([sigma])), [
             "Prob. model for test data: target value = predicted value + z,",
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma= {sigma:g}",
@@ -273,7 +270,7 @@ def _with_probabilities(
         first, second = found.label[i], found.label[j]
         rows = np.flatnonzero((y == first) | (y == second))
         own = (weights.get(first, 1.0), weights.get(second, 1.0))
-        f = pair_decisions(model, rows_of(X, rows, rows, model), y[rows] == first, own, _PLATT_FOLDS, args.seed)
+        f = pair_decisions(model, rows_of(X, rows, rows, model), y[rows] == first, own, args.seed)
         sigmoids.append(fit_sigmoid(f, y[rows] == first))
     A, B = np.array(sigmoids).T
     return replace(found, prob_a=A, prob_b=B), []
