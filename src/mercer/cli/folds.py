@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, Estimator, machine_of
 from mercer.estimators import NuSVC
 from mercer.progress import waiting
 from mercer.tables.frame import part_of
@@ -51,7 +51,7 @@ def rows_of(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
     return part_of(X, rows, among if square else None)
 
 
-def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:
+def held_out(model: Estimator, X: Any, y: Any, splits: Iterable[Split]) -> Any:
     """What every row is predicted by a model that has not seen it."""
     out: Any = None
     for train, test in splits:
@@ -63,7 +63,7 @@ def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:
     return out
 
 
-def _for_fold(model: Any, y: Any) -> Any:
+def _for_fold(model: Estimator, y: Any) -> Any:
     """An unfitted copy; ν-SVC's ν is lowered to what is feasible here, where a fold is less balanced than all rows."""
     copy = clone(model)
     machine = machine_of(copy)
@@ -74,7 +74,7 @@ def _for_fold(model: Any, y: Any) -> Any:
     return copy
 
 
-def pair_decisions(model: Any, X: Any, positive: Flags, weights: tuple[float, float], seed: int) -> Floats:
+def pair_decisions(model: Estimator, X: Any, positive: Flags, weights: tuple[float, float], seed: int) -> Floats:
     """Decision values of a two-class problem by five folds; a fold without two classes to train on answers ±1."""
     y = np.where(positive, 1, -1)
     out = np.empty(len(y))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from mercer.tables.dialect import Dialect
 
@@ -78,7 +78,7 @@ def add_data(
     parser.add_argument("--target", metavar="COLUMN", help=target)
 
 
-def add_flags(group: Any) -> None:
+def add_flags(group: argparse._ActionsContainer) -> None:
     """The options of every command that reads tables."""
     group.add_argument(
         "--separator", type=_separator, metavar="MARK", help="between a CSV's cells, or tab; default: as its lines show"

@@ -15,12 +15,10 @@ from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded
 from mercer.expansion import Expansion
-from mercer.files.model import Model
+from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
 from mercer.tables.reading import known_truth
 from mercer.threads import effective_n_threads
-
-Facts = dict[str, Any]
 
 
 def register(commands: Subparsers) -> None:

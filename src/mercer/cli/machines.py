@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from mercer import estimators
 
+ClassWeight = dict[Any, float] | str | None
+Estimator = Any  # of mercer, or a model or Pipeline around one
 # The estimator, and the options that it takes beside those of kernels and of the fit. First LIBSVM's machines, in the
 # order of its -s; then those that only .mercer files hold.
 MACHINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -36,7 +38,7 @@ def is_own(args: argparse.Namespace) -> bool:
     return args.machine not in LIBSVM_MACHINES or any(getattr(args, name) is not None for name in OWN_OPTIONS)
 
 
-def machine_of(model: Any) -> Any:
+def machine_of(model: Estimator) -> Estimator:
     """The machine itself: the last step of a pipeline, or what learns from a table, fitted if that is."""
     steps = getattr(model, "steps", None)
     if steps:
@@ -44,7 +46,7 @@ def machine_of(model: Any) -> Any:
     return getattr(model, "estimator_", getattr(model, "estimator", model))
 
 
-def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | str | None) -> Any:
+def build(args: argparse.Namespace, gamma: float | str, class_weight: ClassWeight) -> Estimator:
     """The unfitted estimator that the options ask for."""
     name, taken = MACHINES[args.machine]
     made = getattr(estimators, name)

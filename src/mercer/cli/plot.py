@@ -12,6 +12,7 @@ from sklearn.base import is_regressor
 
 from mercer.cli.data import Data, read_data
 from mercer.cli.formats import add_data
+from mercer.cli.machines import Estimator
 from mercer.cli.predict import model_beside
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"saved {args.output}")
 
 
-def _truth(data: Data, estimator: Any) -> Any:
+def _truth(data: Data, estimator: Estimator) -> Any:
     """The class of each row as the model calls it, or its number; None where the file does not tell, or for novelty."""
     classes, numbers = getattr(estimator, "classes_", None), is_regressor(estimator)
     if data.y is None or (classes is None and not numbers):

@@ -17,7 +17,7 @@ import mercer
 from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
 from mercer.cli.data import Data
-from mercer.cli.machines import machine_of
+from mercer.cli.machines import Estimator, machine_of
 from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
@@ -26,6 +26,7 @@ from mercer.tables.dialect import from_text, units_told
 from mercer.tables.estimator import Tabular
 
 Rows = tuple[Any, Any]
+Facts = dict[str, Any]  # by name, for a program
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
 
 
@@ -33,7 +34,7 @@ Line = tuple[str, str] | None  # a name and what is said of it; None is an empty
 class Report:
     """What can be said of every machine: how good it is on held-out rows, its support vectors, its certificate."""
 
-    model: Any
+    model: Estimator
     data: Data
     train: Rows
     test: Rows
@@ -41,14 +42,14 @@ class Report:
     answers: tuple[NDArray[Any], NDArray[Any]]  # to the rows trained on, and to those held out
 
     @property
-    def machine(self) -> Any:
+    def machine(self) -> Estimator:
         return machine_of(self.model)
 
     @property
     def standardised(self) -> bool:
         return bool(self.model.standardise) if isinstance(self.model, Tabular) else len(self.model) > 1
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Facts:
         """Plain values; a number that is not finite is null."""
         machine = self.machine
         plain = {
@@ -86,14 +87,14 @@ class Report:
         lines = ["" if fact is None else f"  {fact[0]:<13}{fact[1]}".rstrip() for fact in facts]
         return "\n".join([f"mercer {mercer.__version__}", "", *lines, *self._picture()])
 
-    def _classes(self) -> dict[str, Any]:
+    def _classes(self) -> Facts:
         return {}
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> Facts:
         """What was done to each column, and to the target."""
         if not isinstance(self.model, Tabular):
             return {}
-        found: dict[str, Any] = {
+        found: Facts = {
             "columns": {one.name: one.description for one in self.model.columns_},
             "rows_dropped": self.model.n_rows_dropped_,
             "read_as": self.data.dialect.to_dict(),
@@ -121,7 +122,7 @@ class Report:
             lines += [("target", told), ("", "the certificate are; the figures below are in its own unit")]
         return lines
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> Facts:
         trained, held_out = self._scores()
         return {
             "machine": type(self.machine).__name__,
@@ -135,7 +136,7 @@ class Report:
     def _class_figures(self) -> ClassFigures:
         return ClassFigures(self.test[1], self.answers[1], self.machine.classes_)
 
-    def _errors(self) -> dict[str, Any]:
+    def _errors(self) -> Facts:
         """Of a regression: the mean absolute error, and that of always answering the median."""
         if not is_regressor(self.machine):
             return {}
@@ -200,10 +201,10 @@ class SVCReport(Report):
 
     decisions: NDArray[np.float64]  # of the rows held out
 
-    def _classes(self) -> dict[str, Any]:
+    def _classes(self) -> Facts:
         return {"rows": {str(c): int(np.sum(self.data.y == c)) for c in self.machine.classes_}}
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> Facts:
         machine = self.machine
         trained, held_out = self._scores()
         free, bounded = _counts(machine)
@@ -280,7 +281,7 @@ class SVCReport(Report):
         return lines
 
 
-def report_on(model: Any, data: Data, train: Rows, test: Rows, seed: int) -> Report:
+def report_on(model: Estimator, data: Data, train: Rows, test: Rows, seed: int) -> Report:
     """The report on ``model``, fitted to ``train`` and judged on ``test``."""
     answers = (model.predict(train[0]), model.predict(test[0]))
     machine = machine_of(model)
@@ -289,7 +290,7 @@ def report_on(model: Any, data: Data, train: Rows, test: Rows, seed: int) -> Rep
     return Report(model, data, train, test, seed, answers)
 
 
-def _kernel_line(machine: Any) -> Line:
+def _kernel_line(machine: Estimator) -> Line:
     return "kernel", rounded(str(machine.kernel_))
 
 
@@ -353,7 +354,7 @@ class ClassFigures:
         rows = self.matrix.sum(axis=1)
         return self.classes[int(rows.argmax())], float(rows.max() / rows.sum())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Facts:
         """For a program; None stands for a share of nothing."""
         each = zip(self.classes, self.matrix.sum(axis=1).tolist(), self.precision, self.recall, strict=True)
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
 from mercer.cli.libsvm.flags import TRAIN
@@ -71,7 +71,7 @@ def register(commands: Subparsers) -> None:
     style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
 
 
-def _data_options(data: Any) -> None:
+def _data_options(data: argparse._ArgumentGroup) -> None:
     data.add_argument(
         "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
     )
@@ -95,7 +95,7 @@ def _data_options(data: Any) -> None:
     )
 
 
-def _machine_options(machine: Any) -> None:
+def _machine_options(machine: argparse._ArgumentGroup) -> None:
     add = machine.add_argument
     add(
         "--machine",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mercer.cli.formats import KINDS, add_data, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.terminal import Subparsers, add_command
+
+if TYPE_CHECKING:
+    from mercer.cli.data import Data
 
 GRID_LETTERS = {"log2c": "--log2c", "log2g": "--log2g", "v": "--folds", "m": "--cache-size", "e": "--tol"}
 _LETTERS = {**GRID_LETTERS, "log2p": "--log2p", "log2n": "--log2n", "s": "--machine", "t": "--kernel"} | {
@@ -47,7 +50,7 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("--quiet", action="store_true", help="print nothing but the last line (-q)")
 
 
-def add_grid_options(parser: Any) -> None:
+def add_grid_options(parser: argparse.ArgumentParser) -> None:
     """The ranges, the folds, and what a fit may take."""
     add = parser.add_argument
     told = "begin,end,step of the exponents of 2, or null for no search"
@@ -71,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     print(" ".join(f"{value:g}" for value in (*params, rate)))
 
 
-def read_rows(file: str, machine: str = "c_svc") -> Any:
+def read_rows(file: str, machine: str = "c_svc") -> Data:
     """The rows of a LIBSVM text file, with whole numbers as labels unless they are the targets of a regression."""
     from dataclasses import replace
 
@@ -85,7 +88,7 @@ def read_rows(file: str, machine: str = "c_svc") -> Any:
     return data if machine == "epsilon_svr" else replace(data, y=integer_labels(data.y, data.source))
 
 
-def _read_table(args: argparse.Namespace) -> Any:
+def _read_table(args: argparse.Namespace) -> Data:
     from mercer.cli.data import read_data
 
     return read_data(args.file, args.format, args.target, regression=args.machine == "epsilon_svr", as_frame=True)

@@ -20,7 +20,7 @@ from mercer.calibration.laplace import laplace_scale
 from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.libsvm.probability import fit_sigmoid
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build, is_own
 from mercer.cli.terminal import Clock, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
@@ -69,7 +69,7 @@ class LibsvmText:
         for label in names:
             print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
 
-    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
+    def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
         args = self._args
         if args.probability and class_weight == "balanced":
             raise ValueError("-b 1 takes --weight, not --class-weight")
@@ -90,7 +90,7 @@ class LibsvmText:
     def split(self, data: Data) -> tuple[Rows, Rows]:
         return (data.X, data.y), (data.X[:0], data.y[:0])
 
-    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+    def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
         args, fitted = self._args, model
         if self._own:
             self._conclude_own(fitted, clock)
@@ -120,7 +120,7 @@ class LibsvmText:
         else:
             self._say("\n".join(lines))
 
-    def _conclude_own(self, fitted: Any, clock: Clock) -> None:
+    def _conclude_own(self, fitted: Estimator, clock: Clock) -> None:
         files.save(fitted, self.path)
         if self._args.json:
             labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
@@ -179,7 +179,7 @@ def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
     return LibsvmModel(args.machine, "linear", {}, np.empty(0), empty, vectors, (label,), (0,))
 
 
-def _save(model: LibsvmModel, fitted: Any, path: Path) -> None:
+def _save(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
     """As .mercer; an estimator's pairs run in its own order of the classes, not in that of their appearance."""
     own = model if model.label is None else relabelled(model, list(layout_of(fitted).label or ()))
     learnt = (("probA_", own.prob_a), ("probB_", own.prob_b), ("prob_density_marks_", own.density_marks))
@@ -192,7 +192,7 @@ def _save(model: LibsvmModel, fitted: Any, path: Path) -> None:
 # --- what svm-train prints -------------------------------------------------------------------------------------------
 
 
-def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: Any) -> list[str]:
+def _solver_lines(args: argparse.Namespace, fitted: Estimator, model: LibsvmModel, y: Any) -> list[str]:
     lines = []
     parts = fitted.certificate_.parts or (fitted.certificate_,)
     pairs = planes(model.nr_class, against_rest=False)  # the estimator's
@@ -222,7 +222,7 @@ def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: 
     return lines
 
 
-def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
+def _prices(C: float, fitted: Estimator, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
     """C of the two classes of a pair."""
     if model.label is None:
         return [C]
@@ -230,7 +230,7 @@ def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) ->
     return [C * factor[model.label[c]] for c in pair]
 
 
-def _report(fitted: Any, path: Path, seconds: float, **found: Any) -> dict[str, Any]:
+def _report(fitted: Estimator, path: Path, seconds: float, **found: Any) -> dict[str, Any]:
     """What is known of a machine, for a program."""
     return {
         "mercer": mercer.__version__,

@@ -15,8 +15,7 @@ import mercer
 from mercer.arrays import is_sparse
 from mercer.files.atomic_write import replacing
 from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
-from mercer.files.c.labels import in_order, prediction, prototypes
-from mercer.files.c.text import floats, function, in_comment, integers, number
+from mercer.files.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
 from mercer.files.c.trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
 from mercer.files.exported_parts import Parts, checked_name
 from mercer.kernels import Recipe

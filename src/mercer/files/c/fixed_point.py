@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.files.c.labels import in_order, prediction, prototypes
-from mercer.files.c.text import function, integers
+from mercer.files.c.text import function, in_order, integers, prediction, prototypes
 from mercer.files.c.trial import scaled_rows
 from mercer.files.exported_parts import Parts
 from mercer.kernels.matrices import dense
