@@ -15,7 +15,6 @@ from mercer.calibration.density_marks import normal_probabilities
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import figures_of
 from mercer.cli.formats import add_data, add_flags, asked_for, format_of
-from mercer.cli.libsvm.flags import PREDICT
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
@@ -42,17 +41,16 @@ def register(commands: Subparsers) -> None:
         description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",
-        letters=PREDICT,
         files="data_file model_file [output_file]",
     )
     add_data(parser, "a table's column with the truth; default: the one learnt")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row (-)")
     add_flags(parser)
-    parser.add_argument("--probability", type=int, choices=(0, 1), default=0, help="probabilities too, -b (0)")
+    parser.add_argument("-b", "--probability", type=int, choices=(0, 1), default=0, help="probabilities too (0)")
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
-    style.add_argument("--quiet", action="store_true", help="print nothing but errors (-q)")
+    style.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
-from mercer.cli.libsvm.flags import TRAIN
 from mercer.cli.machines import MACHINES, class_weights
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.progress import waiting
@@ -44,7 +43,6 @@ def register(commands: Subparsers) -> None:
         "scikit-learn where no file is given, it turns every column into numbers, whatever it holds, holds out a part, "
         "prints a report with the certificate of optimality, and saves a .mercer model.",
         after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
-        letters=TRAIN,
         files="[data_file [model_file]]",
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
@@ -60,15 +58,16 @@ def register(commands: Subparsers) -> None:
     _machine_options(parser.add_argument_group("machine"))
     output = parser.add_argument_group("output")
     output.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="MODEL",
-        help="the same as MODEL (-o); default: DATA.model, or .mercer for tables",
+        help="the same as MODEL; default: DATA.model, or .mercer for tables",
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
     style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
-    style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
+    style.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
 def _data_options(data: argparse._ArgumentGroup) -> None:
@@ -98,23 +97,30 @@ def _data_options(data: argparse._ArgumentGroup) -> None:
 def _machine_options(machine: argparse._ArgumentGroup) -> None:
     add = machine.add_argument
     add(
+        "-s",
         "--machine",
         choices=MACHINES,
         default="c_svc",
         help="kind of machine (c_svc); the first five are -s 0 to 4, and only .mercer models hold the others",
     )
     add(
+        "-t",
         "--kernel",
         default="rbf",
         help="-t 0 to 4: linear, poly, rbf, sigmoid, precomputed; or chi2, cosine, laplacian, matern, "
         "rational_quadratic, tanimoto, which only .mercer models hold (rbf)",
     )
-    add("--degree", type=int, default=3, help="of the kernel poly, -d (3)")
-    add("--gamma", type=_gamma, help="-g: a number, scale, auto or median; LIBSVM text: 1/largest index, tables: scale")
-    add("--coef0", type=float, default=0.0, help="of the kernels poly and sigmoid, -r (0)")
-    add("--C", type=float, default=1.0, help="price of an error, of c_svc, epsilon_svr and nu_svr, -c (1)")
-    add("--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr, -n (0.5)")
-    add("--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube, -p (0.1)")
+    add("-d", "--degree", type=int, default=3, help="of the kernel poly (3)")
+    add(
+        "-g",
+        "--gamma",
+        type=_gamma,
+        help="a number, scale, auto or median; LIBSVM text: 1/largest index, tables: scale",
+    )
+    add("-r", "--coef0", type=float, default=0.0, help="of the kernels poly and sigmoid (0)")
+    add("-c", "--C", type=float, default=1.0, help="price of an error, of c_svc, epsilon_svr and nu_svr (1)")
+    add("-n", "--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr (0.5)")
+    add("-p", "--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube (0.1)")
     add("--slack", choices=("l1", "l2"), help="of c_svc: errors or squared errors (l1)")
     add("--bias", choices=("free", "none", "regularized"), help="of most machines; rls has no regularized one (free)")
     add(
@@ -125,31 +131,39 @@ def _machine_options(machine: argparse._ArgumentGroup) -> None:
     add("--loss", help="of linear_svc, linear_svr and epsilon_svr: such as hinge, huber, squared_epsilon_insensitive")
     add("--lam", type=float, help="λ of rls and rls_classifier (1)")
     add("--quantile", type=_share, help="of quantile_svr (0.5)")
-    add("--cache-size", type=float, default=1000, metavar="MB", help="memory for a fit, -m (1000)")
+    add("-m", "--cache-size", type=float, default=1000, metavar="MB", help="memory for a fit (1000)")
     add(
+        "-e",
         "--tol",
         type=float,
         default=1e-3,
-        help="largest violation of optimality to stop at, -e (0.001). On LIBSVM text a tenth of it is reached (nu_svc: "
+        help="largest violation of optimality to stop at (0.001). On LIBSVM text a tenth of it is reached (nu_svc: "
         "a hundredth), but nothing below 1e-6 that was not asked for, so that the objective is LIBSVM's to six digits",
     )
-    add("--shrinking", type=int, choices=(0, 1), default=1, help="leave settled rows aside, -h (1)")
+    add("-h", "--shrinking", type=int, choices=(0, 1), default=1, help="leave settled rows aside (1)")
     add(
+        "-b",
         "--probability",
         type=int,
         choices=(0, 1),
         default=0,
-        help="fit probabilities by five folds, -b; LIBSVM text only (0)",
+        help="fit probabilities by five folds; LIBSVM text only (0)",
     )
     add(
-        "--weight", type=_weight, action="append", default=[], metavar="CLASS:W", help="C of a class times W, -wCLASS W"
+        "-w",
+        "--weight",
+        type=_weight,
+        action="append",
+        default=[],
+        metavar="CLASS:W",
+        help="C of a class times W, -wCLASS W",
     )
     add(
         "--class-weight",
         choices=("balanced",),
         help="balanced: C of each class in inverse proportion to its rows, so that a rare class counts as much",
     )
-    add("--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model, -v; at least 2")
+    add("-v", "--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model; at least 2")
 
 
 def run(args: argparse.Namespace) -> None:

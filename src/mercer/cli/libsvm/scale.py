@@ -14,7 +14,6 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.cli.data import read_data
 from mercer.cli.formats import format_of
-from mercer.cli.libsvm.flags import SCALE
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
@@ -30,19 +29,18 @@ def register(commands: Subparsers) -> None:
         ("mercer scale -r ranges test > test.scaled", "with the ranges of the training rows"),
         description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output. "
         "Tables need none of this: mercer train standardises their columns and keeps how in the model.",
-        letters=SCALE,
         files="data_file",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
-    parser.add_argument("--lower", type=float, default=-1.0, help="of every feature, -l (-1)")
-    parser.add_argument("--upper", type=float, default=1.0, help="of every feature, -u (1)")
+    parser.add_argument("-l", "--lower", type=float, default=-1.0, help="of every feature (-1)")
+    parser.add_argument("-u", "--upper", type=float, default=1.0, help="of every feature (1)")
     parser.add_argument(
-        "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too, -y LOWER UPPER"
+        "-y", "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too; after -y two words"
     )
     files = parser.add_mutually_exclusive_group()
-    files.add_argument("--save", metavar="RANGES", help="write the ranges, for --restore, -s")
-    files.add_argument("--restore", metavar="RANGES", help="use the ranges of another file, -r")
-    parser.add_argument("--quiet", action="store_true", help="no warnings (-q)")
+    files.add_argument("-s", "--save", metavar="RANGES", help="write the ranges, for --restore")
+    files.add_argument("-r", "--restore", metavar="RANGES", help="use the ranges of another file")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings")
 
 
 def run(args: argparse.Namespace) -> None:
