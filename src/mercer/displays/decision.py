@@ -18,6 +18,8 @@ _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to
 _RING = 4  # points: what a ring takes of the picture
 
 _SMALL_PRINT = 8  # points: the line below a picture
+# One image in an SVG or PDF: as 40,000 shapes it took five seconds to write.
+_CELLS: Any = {"shading": "auto", "rasterized": True}
 
 
 @dataclass(eq=False)
@@ -190,7 +192,8 @@ class DecisionDisplay(Picture):
         colors = require("matplotlib.colors", "drawing a decision")
         shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
-        ax.pcolormesh(self.xx0, self.xx1, self.response, cmap=shades, alpha=0.25, vmin=0, vmax=top, shading="auto")
+        look = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": top}
+        ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
         if self.values is not None:
             self._lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
         else:
@@ -207,9 +210,8 @@ class DecisionDisplay(Picture):
                 seen = np.concatenate([seen, np.nanquantile(self.targets, [0.01, 0.99])])
             norm, cmap = colors.Normalize(np.nanmin(seen), np.nanmax(seen)), "viridis"
             label = "f(x)" if self.targets is None else "f(x), and y of the points"
-        mesh = ax.pcolormesh(
-            self.xx0, self.xx1, self.response, norm=norm, cmap=cmap, alpha=0.6 if self.novelty else None, shading="auto"
-        )
+        look = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
+        mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
         ax.figure.colorbar(mesh, ax=ax, label=label)
         if self.novelty:
             self._lines(ax, self.values, {0.0: "-"})
