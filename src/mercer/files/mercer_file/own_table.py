@@ -118,7 +118,6 @@ def _around_itself(model: Fitted) -> Plain:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-_END_OF_TIME_SECONDS: Final = 1e12  # the year 33,658; Python's dates end before
 _LISTS: Final = ("drop", "only", "categorical", "text")
 _READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
 
@@ -134,7 +133,8 @@ class _Encoding(Declared):
         if isinstance(value, (Numbers, Dates)):
             expect(value.scale > 0, f"the scale of {value.name!r} must be positive")
         if isinstance(value, Dates):
-            expect(abs(value.fill) < _END_OF_TIME_SECONDS, f"{value.fill!r} is no date")
+            # In seconds, the year 33,658; Python's dates end before.
+            expect(abs(value.fill) < 1e12, f"{value.fill!r} is no date")
             known = value.form in DATE_FORMS and set(value.cycles) <= set(CYCLES)
             expect(known, f"no date is read as {value.form!r:.40}")
         if isinstance(value, Levels):
@@ -334,6 +334,11 @@ def _expect_starts(value: Any, count: int, end: int) -> None:
     expect(rising, f"starts must rise from 0 to {end}")
 
 
+def _calibrated(**fitted: Kind) -> Row:
+    made = row("mercer.calibration", estimator_=Model(methods=("predict",)), **fitted)
+    return made.but(holds="estimator_", given=_around_itself, params=_calibrated_params)
+
+
 OWN: Final[dict[str, Row]] = {
     "Tabular": row(
         "mercer.tables.estimator",
@@ -354,22 +359,12 @@ OWN: Final[dict[str, Row]] = {
         finish=_clone_inside,
     ),
     **dict.fromkeys(("TunedSVC", "TunedSVR", "TunedOneClassSVM"), _SEARCH),
-    "CalibratedClassifier": row(
-        "mercer.calibration",
-        estimator_=Model(methods=("predict",)),
+    "CalibratedClassifier": _calibrated(
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
         _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
-    ).but(
-        holds="estimator_",
-        given=_around_itself,
-        params=_calibrated_params,
-        whole=_calibrated_classifier,
-        finish=_classes_inside,
-    ),
-    "CalibratedRegressor": row(
-        "mercer.calibration",
-        estimator_=Model(methods=("predict",)),
+    ).but(whole=_calibrated_classifier, finish=_classes_inside),
+    "CalibratedRegressor": _calibrated(
         residuals_=Array(None),
         _folds_=_Folds(),
         _without_=Places(),
@@ -380,11 +375,5 @@ OWN: Final[dict[str, Row]] = {
             },
             or_none=True,
         ),
-    ).but(
-        holds="estimator_",
-        given=_around_itself,
-        params=_calibrated_params,
-        whole=_calibrated_regressor,
-        finish=_threads_inside,
-    ),
+    ).but(whole=_calibrated_regressor, finish=_threads_inside),
 }
