@@ -38,21 +38,11 @@ _FORMAT: Final = b'{"__metadata__":{"format":"mercer","version":"'
 _BEGINNING: Final = _FORMAT + f'{VERSION}","sha256":"'.encode()
 _NO_DIGEST: Final = b"0" * 64
 _FIELDS: Final = {"dtype", "shape", "data_offsets"}
-# safetensors' names of what an array may hold.
-_NAMES: Final = {
-    "|b1": "BOOL",
-    "|i1": "I8",
-    "<i2": "I16",
-    "<i4": "I32",
-    "<i8": "I64",
-    "|u1": "U8",
-    "<u2": "U16",
-    "<u4": "U32",
-    "<u8": "U64",
-    "<f4": "F32",
-    "<f8": "F64",
-}
-DTYPES: Final = tuple(_NAMES)
+DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
+# safetensors' names of them.
+_NAMES: Final = dict(
+    zip(DTYPES, ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64"), strict=True)
+)
 _BY_NAME: Final = {name: dtype for dtype, name in _NAMES.items()}
 HEAD: Final = _LENGTH.size + len(_FORMAT)  # as many bytes show whether a file is ours
 
