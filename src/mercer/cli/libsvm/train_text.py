@@ -91,45 +91,45 @@ class LibsvmText:
         return (data.X, data.y), (data.X[:0], data.y[:0])
 
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        args, fitted = self._args, model
-        if self._own:
-            self._conclude_own(fitted, clock)
-            return
+        told, lines = self._save_own(model) if self._own else self._save(model, data)
+        if self._args.json:
+            print(json.dumps(_report(model, self.path, clock.total, **told), indent=2))
+        else:
+            self._say("\n".join(lines))
+
+    def _save(self, fitted: Estimator, data: Data) -> tuple[dict[str, Any], list[str]]:
+        """Write one of LIBSVM's machines; what is told of it to a program and to a person."""
+        args = self._args
         layout = layout_of if self._saves_mercer else libsvm_from_estimator
         order = order_of_appearance(data.y) if args.machine in CLASSIFIERS else None
         found = layout(fitted, label_order=order)
         lines = _solver_lines(args, fitted, found, data.y)
         if args.probability:
             with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
-                found, more = _with_probabilities(args, model, found, data)
+                found, more = _with_probabilities(args, fitted, found, data)
             lines += more
         if self._saves_mercer:
-            _save(found, fitted, self.path)
+            _save_estimator(found, fitted, self.path)
         else:
             write_libsvm_model(found if self._serials is None else _with_serials(found, self._serials), self.path)
-        if args.json:
-            told = {
-                "machine": found.svm_type,
-                "kernel": str(fitted.kernel_),
-                "labels": None if found.label is None else list(found.label),
-                "rho": found.rho.tolist(),
-                "support_vectors": len(found.coefficients),
-                "probability": found.has_probabilities,
-            }
-            print(json.dumps(_report(fitted, self.path, clock.total, **told), indent=2))
-        else:
-            self._say("\n".join(lines))
+        told = {
+            "machine": found.svm_type,
+            "kernel": str(fitted.kernel_),
+            "labels": None if found.label is None else list(found.label),
+            "rho": found.rho.tolist(),
+            "support_vectors": len(found.coefficients),
+            "probability": found.has_probabilities,
+        }
+        return told, lines
 
-    def _conclude_own(self, fitted: Estimator, clock: Clock) -> None:
+    def _save_own(self, fitted: Estimator) -> tuple[dict[str, Any], list[str]]:
+        """Write a machine that LIBSVM does not have."""
         files.save(fitted, self.path)
-        if self._args.json:
-            labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
-            n_support = len(fitted.support_) if hasattr(fitted, "support_") else None
-            told = {"machine": self._args.machine, "labels": labels, "support_vectors": n_support}
-            print(json.dumps(_report(fitted, self.path, clock.total, **told), indent=2))
-            return
-        support = [f"Total nSV = {len(fitted.support_)}"] if hasattr(fitted, "support_") else []
-        self._say("\n".join([f"{type(fitted).__name__}: {fitted.stop_reason_}", str(fitted.certificate_), *support]))
+        labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
+        count = len(fitted.support_) if hasattr(fitted, "support_") else None
+        support = [] if count is None else [f"Total nSV = {count}"]
+        lines = [f"{type(fitted).__name__}: {fitted.stop_reason_}", str(fitted.certificate_), *support]
+        return {"machine": self._args.machine, "labels": labels, "support_vectors": count}, lines
 
     def _say(self, text: str) -> None:
         if not self._args.quiet and not self._args.json:
@@ -179,7 +179,7 @@ def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
     return LibsvmModel(args.machine, "linear", {}, np.empty(0), empty, vectors, (label,), (0,))
 
 
-def _save(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
+def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
     """As .mercer; an estimator's pairs run in its own order of the classes, not in that of their appearance."""
     own = model if model.label is None else relabelled(model, list(layout_of(fitted).label or ()))
     learnt = (("probA_", own.prob_a), ("probB_", own.prob_b), ("prob_density_marks_", own.density_marks))
