@@ -9,9 +9,8 @@ import pytest
 
 import mercer
 from mercer.cli.main import main
-from mercer.tables.dialect import UNKNOWN
+from mercer.tables.dialect import UNKNOWN, from_text, to_text
 from mercer.tables.reading import read_csv
-from mercer.tables.units import from_text, to_text
 
 N = 60
 AMOUNTS = np.random.default_rng(0).lognormal(6, 1, N).round(2)

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file, make_classification
@@ -153,7 +153,6 @@ tables = hnp.arrays(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(X=tables, sparse=st.booleans(), zeros=st.booleans(), data=st.data())
 def test_what_is_written_is_read(X, sparse, zeros, data):
     y = data.draw(hnp.arrays(np.float64, X.shape[0], elements=st.floats(allow_nan=False, allow_infinity=False)))

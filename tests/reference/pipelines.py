@@ -1,6 +1,7 @@
 """Pipelines after scikit-learn's user guide around mercer's estimators, two dozen of them, with rows for each."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
@@ -220,6 +221,7 @@ PIPELINES = {
 }
 
 
+@cache
 def fitted(name):
     """The pipeline of this name, and rows to ask it about."""
     model, rows, target = PIPELINES[name]()

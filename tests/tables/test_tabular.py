@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import mercer
 from contracts import scikit_learn_checks
 from mercer.errors import ModelFormatError
-from mercer.files.mercer_file.model_description import describe_model, rebuild_model
+from mercer.files.mercer_file.model_file import describe_model, rebuild_model
 
 
 def customers(n=120, seed=0):

@@ -16,8 +16,7 @@ from mercer.cli.formats import TITLES, format_of, is_packed
 from mercer.files.libsvm_text import content_of, read_labelled_text
 from mercer.tables.dialect import UNKNOWN, Dialect, with_holes
 from mercer.tables.frame import Frame
-from mercer.tables.reading import is_number, numbers, read_csv, read_parquet
-from mercer.tables.target_column import classes_in, expect_whole
+from mercer.tables.reading import classes_in, expect_whole, is_number, numbers, read_csv, read_parquet
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,3 +175,22 @@ def _read_npz(source: Any, name: str, training: bool, regression: bool) -> Data:
     if training and np.ndim(y) == 1:
         y = _target(y, name, "y", regression)
     return Data(name, "npz", X, y)
+
+
+def integer_labels(y: Any, source: str) -> Any:
+    """Labels of classification in LIBSVM text: integers, which LIBSVM would make of any number by cutting it off."""
+    whole = y.astype(np.int64)
+    if (whole != y).any():
+        row = int(np.argmax(whole != y))
+        raise ValueError(
+            f"{source}: row {row + 1} has the label {y[row]:g}, but classes are integers; "
+            "for regression use -s 3 or -s 4"
+        )
+    return whole
+
+
+def order_of_appearance(y: Any) -> list[int]:
+    """LIBSVM's order of the classes: as they first appear, except that +1 stands before −1."""
+    labels, first = np.unique(y, return_index=True)
+    order: list[int] = labels[np.argsort(first)].tolist()
+    return [1, -1] if order == [-1, 1] else order

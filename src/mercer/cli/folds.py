@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, machine_of
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, Estimator, machine_of
 from mercer.estimators import NuSVC
 from mercer.progress import waiting
 from mercer.tables.frame import part_of
@@ -51,7 +51,7 @@ def rows_of(X: Any, rows: Indices, among: Indices, model: Any) -> Any:
     return part_of(X, rows, among if square else None)
 
 
-def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:
+def held_out(model: Estimator, X: Any, y: Any, splits: Iterable[Split]) -> Any:
     """What every row is predicted by a model that has not seen it."""
     out: Any = None
     for train, test in splits:
@@ -63,7 +63,7 @@ def held_out(model: Any, X: Any, y: Any, splits: Iterable[Split]) -> Any:
     return out
 
 
-def _for_fold(model: Any, y: Any) -> Any:
+def _for_fold(model: Estimator, y: Any) -> Any:
     """An unfitted copy; ν-SVC's ν is lowered to what is feasible here, where a fold is less balanced than all rows."""
     copy = clone(model)
     machine = machine_of(copy)
@@ -74,11 +74,11 @@ def _for_fold(model: Any, y: Any) -> Any:
     return copy
 
 
-def pair_decisions(model: Any, X: Any, positive: Flags, weights: tuple[float, float], k: int, seed: int) -> Floats:
-    """Decision values of a two-class problem by k folds; a fold without two classes to train on answers ±1."""
+def pair_decisions(model: Estimator, X: Any, positive: Flags, weights: tuple[float, float], seed: int) -> Floats:
+    """Decision values of a two-class problem by five folds; a fold without two classes to train on answers ±1."""
     y = np.where(positive, 1, -1)
     out = np.empty(len(y))
-    for train, test in deal(len(y), k, seed):
+    for train, test in deal(len(y), 5, seed):
         if len(np.unique(y[train])) < 2:
             out[test] = float(y[train][0]) if len(train) else 0.0
             continue
@@ -96,17 +96,20 @@ def cross_validated(args: argparse.Namespace, model: Any, data: Data) -> str:
     splits = deal(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
     with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k, args.verbose) as counted:
         answer = held_out(model, data.X, y, counted(splits))
-    if args.machine in REGRESSORS:
-        error, correlation = float(np.mean((answer - y) ** 2)), squared_correlation(y, answer)
-        figures = {"mean_squared_error": error, "squared_correlation": correlation}
-        text = (
-            f"Cross Validation Mean squared error = {error:g}\n"
-            f"Cross Validation Squared correlation coefficient = {correlation:g}"
-        )
-    else:
-        share = float(np.mean(answer == y))
-        figures, text = {"accuracy": share}, f"Cross Validation Accuracy = {100 * share:g}%"
-    return json.dumps({"folds": k, "seed": args.seed, **figures}) if args.json else text
+    figures, lines = figures_of(answer, y, args.machine in REGRESSORS)
+    if args.json:
+        return json.dumps({"folds": k, "seed": args.seed, **figures})
+    return "\n".join(f"Cross Validation {line}" for line in lines)
+
+
+def figures_of(answers: Any, truth: Any, regression: bool) -> tuple[dict[str, float], list[str]]:
+    """svm-predict's figures of predictions, by name and in words."""
+    if not regression:
+        share = float(np.mean(answers == truth))
+        return {"accuracy": share}, [f"Accuracy = {100 * share:g}%"]
+    error, correlation = float(np.mean((answers - truth) ** 2)), squared_correlation(truth, answers)
+    lines = [f"Mean squared error = {error:g}", f"Squared correlation coefficient = {correlation:g}"]
+    return {"mean_squared_error": error, "squared_correlation": correlation}, lines
 
 
 def squared_correlation(truth: Floats, answer: Floats) -> float:

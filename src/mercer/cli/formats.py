@@ -1,9 +1,12 @@
-"""What data files are called, and the sets that come along; known before any library is loaded."""
+"""What data files are called, the sets that come along, and the options of data; known before any library is loaded."""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Final
+
+from mercer.tables.dialect import Dialect
 
 _FORMATS: Final = {
     ".csv": "csv",
@@ -13,10 +16,12 @@ _FORMATS: Final = {
     ".pq": "parquet",
 }
 _PACKED: Final = (".gz", ".bz2", ".xz")
+_SEPARATORS: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
 # Endings of files that hold tables or models for other programs; a LIBSVM text or model may have any other name.
 _OTHER_PROGRAMS: Final = (".pkl", ".pickle", ".joblib", ".json", ".jsonl", ".h5", ".hdf5", ".rds", ".rdata", ".zip")
 _OTHER_DATA: Final = (*_OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
 _OTHER_MODELS: Final = (*_OTHER_PROGRAMS, ".pmml", ".skops", ".pt", ".keras", ".mlmodel", ".tflite", *_FORMATS)
+KINDS: Final = "LIBSVM text, .csv, .npz or .parquet"
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
 # The sets that come with scikit-learn, for trying mercer without a file.
 TITLES: Final = {
@@ -62,3 +67,43 @@ def expect_model_name(path: Path, *converted: str) -> None:
             f"{path}: models that end in {suffix} are not written; .mercer, .onnx and .c are, and any other ending, "
             "such as .model, stands for LIBSVM's or LIBLINEAR's format"
         )
+
+
+def add_data(
+    parser: argparse.ArgumentParser, target: str, told: str = f"{KINDS}; - is standard input", nargs: str | None = None
+) -> None:
+    """DATA, what it is, and the column that `target` tells of."""
+    parser.add_argument("file", nargs=nargs, metavar="DATA", help=told)
+    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
+    parser.add_argument("--target", metavar="COLUMN", help=target)
+
+
+def add_flags(group: argparse._ActionsContainer) -> None:
+    """The options of every command that reads tables."""
+    group.add_argument(
+        "--separator", type=_separator, metavar="MARK", help="between a CSV's cells, or tab; default: as its lines show"
+    )
+    group.add_argument("--decimal", choices=(",", "."), help="mark of a CSV's fractions; default: as its numbers show")
+    group.add_argument(
+        "--na",
+        type=_marks,
+        metavar="MARKS",
+        help="between commas, what stands for a hole in a table's cells beside blanks, NA and the like, such as k.A.,-",
+    )
+    group.add_argument("--encoding", help="of a CSV; default: UTF-8 or -16, else Windows-1252 if it looks like that")
+
+
+def asked_for(args: argparse.Namespace) -> Dialect:
+    """What the flags say."""
+    return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
+
+
+def _marks(text: str) -> str:
+    return "\n".join(filter(None, (mark.strip() for mark in text.split(","))))
+
+
+def _separator(text: str) -> str:
+    found = _SEPARATORS.get(text.lower(), text)
+    if len(found) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character, nor one of {', '.join(_SEPARATORS)}")
+    return found

@@ -11,17 +11,14 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import take
-from mercer.cli.formats import FORMATS
+from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded
 from mercer.expansion import Expansion
-from mercer.files.model import Model
+from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
-from mercer.tables.target_column import known_truth
+from mercer.tables.reading import known_truth
 from mercer.threads import effective_n_threads
-
-_TRIAL_ROWS = 512
-Facts = dict[str, Any]
 
 
 def register(commands: Subparsers) -> None:
@@ -36,9 +33,12 @@ def register(commands: Subparsers) -> None:
         "margin and certificate, its size, and what prediction and retraining will cost on this computer.",
     )
     parser.add_argument("model", metavar="MODEL", help="a .mercer, LIBSVM, LIBLINEAR or SVMlight model")
-    parser.add_argument("file", nargs="?", metavar="DATA", help="the data it was trained on, for risks and bounds")
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="a table's column with the truth; default: the one learnt")
+    add_data(
+        parser,
+        "a table's column with the truth; default: the one learnt",
+        "the data it was trained on, for risks and bounds",
+        "?",
+    )
     parser.add_argument("--delta", type=float, default=0.05, help="the probability with which a bound may fail (0.05)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -129,12 +129,12 @@ def _prediction(expansion: Expansion) -> Facts:
     count = int(expansion.coefficients.shape[0])
     if expansion.vectors is None or count == 0 or expansion.kernel.accepts != "vectors":
         return {"prediction": {"kernel values per row": count}}
-    rows = expansion.vectors[np.arange(_TRIAL_ROWS) % count]
+    rows = expansion.vectors[np.arange(512) % count]
     n_threads = effective_n_threads(None)
     expansion(rows[:8], n_threads)  # the first call prepares the vectors
     begun = time.perf_counter()
     expansion(rows, n_threads)
-    seconds = max(time.perf_counter() - begun, 1e-9) / _TRIAL_ROWS
+    seconds = max(time.perf_counter() - begun, 1e-9) / 512
     return {
         "prediction": {
             "kernel values per row": count,

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from mercer import estimators
 
+ClassWeight = dict[Any, float] | str | None
+Estimator = Any  # of mercer, or a model or Pipeline around one
 # The estimator, and the options that it takes beside those of kernels and of the fit. First LIBSVM's machines, in the
 # order of its -s; then those that only .mercer files hold.
 MACHINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -27,9 +29,7 @@ KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # in the o
 CLASSIFIERS: Final = ("c_svc", "nu_svc", "linear_svc", "rls_classifier")
 REGRESSORS: Final = ("epsilon_svr", "nu_svr", "linear_svr", "quantile_svr", "rls")
 # Options that LIBSVM does not have, and what they are called in Python where that differs.
-OWN_OPTIONS: Final = {"slack": "slack", "bias": "bias", "multiclass": "multiclass", "loss": "loss", "lam": "lam"} | {
-    "quantile": "quantiles"
-}
+OWN_OPTIONS: Final = {name: name for name in ("slack", "bias", "multiclass", "loss", "lam")} | {"quantile": "quantiles"}
 _BIASES: Final = {"free": True, "none": False, "regularized": "regularized"}
 
 
@@ -38,7 +38,7 @@ def is_own(args: argparse.Namespace) -> bool:
     return args.machine not in LIBSVM_MACHINES or any(getattr(args, name) is not None for name in OWN_OPTIONS)
 
 
-def machine_of(model: Any) -> Any:
+def machine_of(model: Estimator) -> Estimator:
     """The machine itself: the last step of a pipeline, or what learns from a table, fitted if that is."""
     steps = getattr(model, "steps", None)
     if steps:
@@ -46,30 +46,21 @@ def machine_of(model: Any) -> Any:
     return getattr(model, "estimator_", getattr(model, "estimator", model))
 
 
-def build(args: argparse.Namespace, gamma: Any, class_weight: dict[Any, float] | str | None) -> Any:
+def build(args: argparse.Namespace, gamma: float | str, class_weight: ClassWeight) -> Estimator:
     """The unfitted estimator that the options ask for."""
     name, taken = MACHINES[args.machine]
     made = getattr(estimators, name)
-    _check_options(args, taken, "kernel" in made().get_params())
-    given = {"C": args.C, "nu": args.nu, "epsilon": args.epsilon, "class_weight": class_weight}
-    own = {name: given[name] for name in taken if name in given}
+    known = made().get_params()
+    _check_options(args, taken, "kernel" in known)
+    values = {**vars(args), "gamma": gamma, "class_weight": class_weight, "shrinking": bool(args.shrinking)}
+    own: dict[str, Any] = {name: values[name] for name in ("C", "nu", "epsilon", "class_weight") if name in taken}
     for option, parameter in OWN_OPTIONS.items():
-        value = getattr(args, option)
-        if value is not None:
+        if (value := values[option]) is not None:
             own[parameter] = _BIASES[value] if option == "bias" else value
     if args.machine == "linear_svc" and "multiclass" in own:
         own["multi_class"] = own.pop("multiclass").replace("-", "_")
-    common = {
-        "kernel": args.kernel,
-        "degree": args.degree,
-        "gamma": gamma,
-        "coef0": args.coef0,
-        "tol": args.tol,
-        "cache_size": args.cache_size,
-        "shrinking": bool(args.shrinking),
-    }
-    known = made().get_params()
-    return made(**{name: value for name, value in common.items() if name in known}, **own)
+    common = ("kernel", "degree", "gamma", "coef0", "tol", "cache_size", "shrinking")
+    return made(**{name: values[name] for name in common if name in known}, **own)
 
 
 def _check_options(args: argparse.Namespace, taken: tuple[str, ...], has_kernel: bool) -> None:

@@ -46,9 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         import_scikit_learn()  # before a command's own imports do
     parser, commands = _parser(words[0] if words else "")
     own = commands.get(words[0]) if words else None
-    letters = own.get_default("letters") if own is not None else None
-    if own is not None and letters is not None:
-        words[1:] = translate(words[1:], letters, own.get_default("one_line_usage"), _switches(own))
+    if own is not None and own.get_default("one_line_usage"):
+        words[1:] = translate(words[1:], own)
     if not words:
         parser.print_help(sys.stderr)
         parser.exit(2)
@@ -82,11 +81,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _meant(word: str, known: Iterable[str]) -> str:
     close = get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _switches(command: argparse.ArgumentParser) -> set[str]:
-    """The options that take no value."""
-    return {option for action in command._actions if action.nargs == 0 for option in action.option_strings}
 
 
 def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

@@ -11,14 +11,15 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from mercer.cli.data import Data, read_data
-from mercer.cli.formats import FORMATS
+from mercer.cli.formats import add_data
+from mercer.cli.machines import Estimator
 from mercer.cli.predict import model_beside
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.optional import require
-from mercer.tables.as_pipeline import as_pipeline, used_columns
-from mercer.tables.target_column import known_truth
+from mercer.tables.estimator import as_pipeline, used_columns
+from mercer.tables.reading import known_truth
 
 
 def register(commands: Subparsers) -> None:
@@ -31,11 +32,9 @@ def register(commands: Subparsers) -> None:
         description="Draw a model's decision over two features of a data file: regions, margins and the rows. "
         "Other features are held at their mean.",
     )
-    parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
+    add_data(parser, "the column of a table that holds the truth, for colours")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", metavar="PICTURE", type=Path, help="its ending decides the kind: .png, .svg, .pdf")
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds the truth, for colours")
     parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
     parser.add_argument("--resolution", type=int, default=200, help="points along each axis (200)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"saved {args.output}")
 
 
-def _truth(data: Data, estimator: Any) -> Any:
+def _truth(data: Data, estimator: Estimator) -> Any:
     """The class of each row as the model calls it, or its number; None where the file does not tell, or for novelty."""
     classes, numbers = getattr(estimator, "classes_", None), is_regressor(estimator)
     if data.y is None or (classes is None and not numbers):

@@ -13,11 +13,9 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.calibration.density_marks import normal_probabilities
 from mercer.cli.data import Data, read_data
-from mercer.cli.folds import squared_correlation
-from mercer.cli.formats import FORMATS, format_of
-from mercer.cli.libsvm.flags import PREDICT
+from mercer.cli.folds import figures_of
+from mercer.cli.formats import add_data, add_flags, asked_for, format_of
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
-from mercer.cli.table_options import add_flags, asked_for
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
@@ -28,7 +26,7 @@ from mercer.progress import waiting
 from mercer.tables.dialect import UNKNOWN, Dialect, remembered
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame
-from mercer.tables.target_column import known_truth
+from mercer.tables.reading import known_truth
 
 
 def register(commands: Subparsers) -> None:
@@ -43,19 +41,16 @@ def register(commands: Subparsers) -> None:
         description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",
-        letters=PREDICT,
         files="data_file model_file [output_file]",
     )
-    parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input")
+    add_data(parser, "a table's column with the truth; default: the one learnt")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row (-)")
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="a table's column with the truth; default: the one learnt")
     add_flags(parser)
-    parser.add_argument("--probability", type=int, choices=(0, 1), default=0, help="probabilities too, -b (0)")
+    parser.add_argument("-b", "--probability", type=int, choices=(0, 1), default=0, help="probabilities too (0)")
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
-    style.add_argument("--quiet", action="store_true", help="print nothing but errors (-q)")
+    style.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
 @dataclass(frozen=True)
@@ -210,14 +205,9 @@ def _judge(kind: str, answers: Any, truth: Any) -> tuple[dict[str, Any], list[st
     """svm-predict's figures, where the file holds the truth."""
     if truth is None or len(truth) == 0:
         return {}, []
+    figures, told = figures_of(answers, truth, kind == "regression")
     if kind == "regression":
-        error = float(np.mean((answers - truth) ** 2))
-        correlation = squared_correlation(truth, answers)
-        return {"mean_squared_error": error, "squared_correlation": correlation}, [
-            f"Mean squared error = {error:g} (regression)",
-            f"Squared correlation coefficient = {correlation:g} (regression)",
-        ]
+        return figures, [f"{line} (regression)" for line in told]
     right = int(np.sum(answers == truth))
-    share = right / len(truth)
-    told = [f"Accuracy = {100 * share:g}% ({right}/{len(truth)}) (classification)"]
-    return {"accuracy": share, "correct": right, "rows": len(truth)}, told
+    told = [f"{told[0]} ({right}/{len(truth)}) (classification)"]
+    return {**figures, "correct": right, "rows": len(truth)}, told

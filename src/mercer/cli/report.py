@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,27 +14,27 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
 
 import mercer
+from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
 from mercer.cli.data import Data
-from mercer.cli.machines import machine_of
-from mercer.cli.quality import ClassFigures, column_lines
+from mercer.cli.machines import Estimator, machine_of
 from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.reports.dual_status import free_and_bounded
+from mercer.tables.dialect import from_text, units_told
 from mercer.tables.estimator import Tabular
-from mercer.tables.units import from_text, units_told
 
 Rows = tuple[Any, Any]
+Facts = dict[str, Any]  # by name, for a program
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
-_WIDEST_BAR = 60
 
 
 @dataclass(frozen=True)
 class Report:
     """What can be said of every machine: how good it is on held-out rows, its support vectors, its certificate."""
 
-    model: Any
+    model: Estimator
     data: Data
     train: Rows
     test: Rows
@@ -41,14 +42,14 @@ class Report:
     answers: tuple[NDArray[Any], NDArray[Any]]  # to the rows trained on, and to those held out
 
     @property
-    def machine(self) -> Any:
+    def machine(self) -> Estimator:
         return machine_of(self.model)
 
     @property
     def standardised(self) -> bool:
         return bool(self.model.standardise) if isinstance(self.model, Tabular) else len(self.model) > 1
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Facts:
         """Plain values; a number that is not finite is null."""
         machine = self.machine
         plain = {
@@ -86,14 +87,14 @@ class Report:
         lines = ["" if fact is None else f"  {fact[0]:<13}{fact[1]}".rstrip() for fact in facts]
         return "\n".join([f"mercer {mercer.__version__}", "", *lines, *self._picture()])
 
-    def _classes(self) -> dict[str, Any]:
+    def _classes(self) -> Facts:
         return {}
 
-    def _columns(self) -> dict[str, Any]:
+    def _columns(self) -> Facts:
         """What was done to each column, and to the target."""
         if not isinstance(self.model, Tabular):
             return {}
-        found: dict[str, Any] = {
+        found: Facts = {
             "columns": {one.name: one.description for one in self.model.columns_},
             "rows_dropped": self.model.n_rows_dropped_,
             "read_as": self.data.dialect.to_dict(),
@@ -121,7 +122,7 @@ class Report:
             lines += [("target", told), ("", "the certificate are; the figures below are in its own unit")]
         return lines
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> Facts:
         trained, held_out = self._scores()
         return {
             "machine": type(self.machine).__name__,
@@ -135,7 +136,7 @@ class Report:
     def _class_figures(self) -> ClassFigures:
         return ClassFigures(self.test[1], self.answers[1], self.machine.classes_)
 
-    def _errors(self) -> dict[str, Any]:
+    def _errors(self) -> Facts:
         """Of a regression: the mean absolute error, and that of always answering the median."""
         if not is_regressor(self.machine):
             return {}
@@ -200,10 +201,10 @@ class SVCReport(Report):
 
     decisions: NDArray[np.float64]  # of the rows held out
 
-    def _classes(self) -> dict[str, Any]:
+    def _classes(self) -> Facts:
         return {"rows": {str(c): int(np.sum(self.data.y == c)) for c in self.machine.classes_}}
 
-    def _figures(self) -> dict[str, Any]:
+    def _figures(self) -> Facts:
         machine = self.machine
         trained, held_out = self._scores()
         free, bounded = _counts(machine)
@@ -265,7 +266,7 @@ class SVCReport(Report):
         is_positive = self.test[1] == self.machine.classes_[-1]
         bins = np.clip(np.floor(self.decisions / 0.5), -6, 5).astype(int)
         most = int(np.bincount(bins + 6).max())
-        scale = max(1, math.ceil(most / _WIDEST_BAR))
+        scale = max(1, math.ceil(most / 60))
         each = "one row each" if scale == 1 else f"{scale} rows each"
         lines = [
             "",
@@ -280,7 +281,7 @@ class SVCReport(Report):
         return lines
 
 
-def report_on(model: Any, data: Data, train: Rows, test: Rows, seed: int) -> Report:
+def report_on(model: Estimator, data: Data, train: Rows, test: Rows, seed: int) -> Report:
     """The report on ``model``, fitted to ``train`` and judged on ``test``."""
     answers = (model.predict(train[0]), model.predict(test[0]))
     machine = machine_of(model)
@@ -289,7 +290,7 @@ def report_on(model: Any, data: Data, train: Rows, test: Rows, seed: int) -> Rep
     return Report(model, data, train, test, seed, answers)
 
 
-def _kernel_line(machine: Any) -> Line:
+def _kernel_line(machine: Estimator) -> Line:
     return "kernel", rounded(str(machine.kernel_))
 
 
@@ -316,3 +317,125 @@ def _without_infinities(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+class ClassFigures:
+    """The rows of each class by what they were answered with."""
+
+    def __init__(self, truth: NDArray[Any], answers: NDArray[Any], classes: NDArray[Any]) -> None:
+        self.classes = [str(one) for one in classes]
+        place = {one: k for k, one in enumerate(classes.tolist())}
+        self.matrix: Indices = np.zeros((len(classes), len(classes)), dtype=np.intp)
+        for (right, given), count in Counter(zip(truth.tolist(), answers.tolist(), strict=True)).items():
+            self.matrix[place[right], place[given]] = count
+
+    @property
+    def accuracy(self) -> float:
+        return float(self.matrix.trace() / self.matrix.sum())
+
+    @property
+    def recall(self) -> Floats:
+        """Of each class, the share of its rows that were recognised; NaN for a class without rows."""
+        return _shares(self.matrix.diagonal(), self.matrix.sum(axis=1))
+
+    @property
+    def precision(self) -> Floats:
+        """Of each class, the share of the answers naming it that were right; NaN for a class that none names."""
+        return _shares(self.matrix.diagonal(), self.matrix.sum(axis=0))
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """The mean recall: what a majority does not inflate."""
+        return float(np.nanmean(self.recall))
+
+    @property
+    def majority(self) -> tuple[str, float]:
+        """The largest class, and the accuracy of always answering it."""
+        rows = self.matrix.sum(axis=1)
+        return self.classes[int(rows.argmax())], float(rows.max() / rows.sum())
+
+    def to_dict(self) -> Facts:
+        """For a program; None stands for a share of nothing."""
+        each = zip(self.classes, self.matrix.sum(axis=1).tolist(), self.precision, self.recall, strict=True)
+        return {
+            "balanced_accuracy": self.balanced_accuracy,
+            "majority": {"class": self.majority[0], "accuracy": self.majority[1]},
+            "confusion": {"classes": self.classes, "rows_are": "truth", "counts": self.matrix.tolist()},
+            "per_class": {
+                name: {"rows": rows, "precision": _or_none(precision), "recall": _or_none(recall)}
+                for name, rows, precision, recall in each
+            },
+        }
+
+    def lines(self, trained: float) -> list[tuple[str, str]]:
+        """For a person, with the accuracy on the rows trained on."""
+        correct, rows = int(self.matrix.trace()), int(self.matrix.sum())
+        largest, share = self.majority
+        constant = 1 / np.sum(self.matrix.any(axis=1))
+        return [
+            ("accuracy", f"{self.accuracy:.1%} of the held-out rows ({correct} of {rows})"),
+            ("", f"{trained:.1%} of the training rows; always answering {largest!r}: {share:.1%}"),
+            ("balanced", f"{self.balanced_accuracy:.1%} balanced accuracy (a constant answer: {constant:.1%})"),
+            # More do not fit beside each other on a terminal.
+            *(self._matrix_lines() if len(self.classes) <= 8 else self._class_lines()),
+        ]
+
+    def _matrix_lines(self) -> list[tuple[str, str]]:
+        names = [_short(name) for name in self.classes]
+        first = max(len("precision"), *map(len, names))
+        width = max(6, *map(len, names))
+        told = [("answers", f"{'truth':<{first}}  {'  '.join(f'{name:>{width}}' for name in names)}  recall")]
+        for name, counts, recall in zip(names, self.matrix.tolist(), self.recall, strict=True):
+            cells = "  ".join(f"{count:>{width}}" for count in counts)
+            told.append(("", f"{name:<{first}}  {cells}  {_percent(recall):>6}"))
+        cells = "  ".join(f"{_percent(share):>{width}}" for share in self.precision)
+        return [*told, ("", f"{'precision':<{first}}  {cells}")]
+
+    def _class_lines(self) -> list[tuple[str, str]]:
+        """The classes recognised worst, and what each was mostly taken for."""
+        recall, precision = self.recall, self.precision
+        order = np.argsort(np.where(np.isnan(recall), 2, recall), kind="stable")[:20]
+        names = [_short(name) for name in self.classes]
+        first = max(len("class"), *map(len, names))
+        told = [("by class", f"{'class':<{first}}  {'rows':>6}  precision  recall  mostly taken for")]
+        for k in order:
+            wrong = np.where(np.arange(len(names)) == k, 0, self.matrix[k])
+            taken = f"{names[int(wrong.argmax())]} ({wrong.max()}×)" if wrong.any() else ""
+            shares = f"{_percent(precision[k]):>9}  {_percent(recall[k]):>6}"
+            told.append(("", f"{names[k]:<{first}}  {self.matrix[k].sum():>6}  {shares}  {taken}"))
+        hidden = len(names) - len(order)
+        return [*told, ("", f"and {hidden} more, recognised better")] if hidden else told
+
+
+def column_lines(told: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What was done to each column, a line for each; in a wide table, one for all to which the same was done."""
+    if len(told) > 20:
+        alike: dict[str, list[str]] = {}
+        for name, what in told:
+            alike.setdefault(what, []).append(name)
+        told = [(_listed(names), what) for what, names in alike.items()]
+    told = [(name or "(no name)", what) for name, what in told]
+    width = max(len(name) for name, _ in told)
+    return [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def _shares(parts: Any, wholes: Any) -> Floats:
+    out = np.full(len(parts), np.nan)
+    np.divide(parts, wholes, out=out, where=wholes > 0)
+    return out
+
+
+def _or_none(share: float) -> float | None:
+    return None if np.isnan(share) else float(share)
+
+
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else f"{share:.1%}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 14 else f"{name[:13]}…"

@@ -6,13 +6,12 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from mercer.progress import wipe_line
 
 EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
-_LONG_COMMAND = 56  # characters; what it is for goes below it
 _ASCII = str.maketrans(
     {
         "γ": "gamma",
@@ -32,15 +31,21 @@ _ASCII = str.maketrans(
 
 
 class WithExamples(argparse.HelpFormatter):
-    """Wraps paragraphs as usual, and leaves texts that have lines of their own, such as examples, as they are."""
+    """Leaves texts that have lines of their own, such as examples, as they are; tells an option's value once."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
 
 def examples(*lines: tuple[str, str], after: str = "") -> str:
     """Commands, each with what it is for: beside it, or below one that is long."""
-    width = max((len(command) for command, _ in lines if len(command) <= _LONG_COMMAND), default=_LONG_COMMAND)
+    width = max((len(command) for command, _ in lines if len(command) <= 56), default=56)
     shown = []
     for command, purpose in lines:
         gap = " " * (width - len(command)) if len(command) <= width else f"\n  {'':{width}}"
@@ -58,18 +63,17 @@ def add_command(
     run: Callable[[argparse.Namespace], None],
     *shown: tuple[str, str],
     after: str = "",
-    letters: Mapping[str, str] | None = None,
     files: str = "",
     **options: Any,
 ) -> argparse.ArgumentParser:
     """The parser of a subcommand that `run` carries out.
 
-    It has examples, and `letters` for its long options where it takes the place of a program of LIBSVM's on `files`.
+    It has examples. Where it takes the place of a program of LIBSVM's, `files` are what that reads and writes.
     """
     epilog = examples(*shown, after=after)
     parser = commands.add_parser(name, allow_abbrev=False, formatter_class=WithExamples, epilog=epilog, **options)
-    usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help"
-    parser.set_defaults(run=run, parser=parser, letters=letters, one_line_usage=usage)
+    usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help" if files else None
+    parser.set_defaults(run=run, parser=parser, one_line_usage=usage)
     return parser
 
 

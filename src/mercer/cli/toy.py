@@ -7,45 +7,35 @@ import tempfile
 import webbrowser
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mercer.cli.data import Data, read_data
-from mercer.cli.formats import FORMATS
+from mercer.cli.formats import add_data
 from mercer.cli.plot import column_called
-from mercer.cli.terminal import WithExamples, examples
+from mercer.cli.terminal import Subparsers, add_command
 from mercer.files.atomic_write import replacing
 from mercer.toy import link, page
-
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # As src/mercer/toy/web/formats.js has them.
 _MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
 
 
 def register(commands: Subparsers) -> None:
-    """Add the subcommand."""
-    parser = commands.add_parser(
+    parser = add_command(
+        commands,
         "toy",
-        allow_abbrev=False,
+        run,
+        ("mercer toy", "the page"),
+        ("mercer toy fourclass", "with the points of a file"),
+        ("mercer toy iris.csv --target species --features 2 3", "two features of a table"),
+        ("mercer toy --serve", "for a browser that cannot open local files"),
+        ("mercer toy --output toy.html", "write it, to send or to publish"),
         description="Open a page in the browser on which points are added and dragged, and an exact SVM follows with "
         "its certificate: classification, regression and novelty. It works without a network.",
-        formatter_class=WithExamples,
-        epilog=examples(
-            ("mercer toy", "the page"),
-            ("mercer toy fourclass", "with the points of a file"),
-            ("mercer toy iris.csv --target species --features 2 3", "two features of a table"),
-            ("mercer toy --serve", "for a browser that cannot open local files"),
-            ("mercer toy --output toy.html", "write it, to send or to publish"),
-        ),
     )
-    parser.add_argument(
-        "file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is standard input"
-    )
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column of a table that holds labels or targets")
+    add_data(parser, "the column of a table that holds labels or targets", nargs="?")
     parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
     parser.add_argument("--task", choices=("classify", "regress", "novelty"), default="classify", help="(classify)")
     parser.add_argument("--output", metavar="FILE", type=Path, help="write the page there, and open nothing")
@@ -53,11 +43,9 @@ def register(commands: Subparsers) -> None:
         "--serve", action="store_true", help="serve it on 127.0.0.1 until Ctrl-C, and print the address"
     )
     parser.add_argument("--port", type=int, default=0, help="of --serve (a free one)")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Carry out the subcommand."""
     text = page("" if args.file is None else _points(args))
     if args.output is not None:
         with replacing(args.output) as file:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from mercer.cli.formats import FORMATS, TITLES, expect_model_name, format_of
-from mercer.cli.libsvm.flags import TRAIN
+from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
 from mercer.cli.machines import MACHINES, class_weights
-from mercer.cli.table_options import add_flags
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.progress import waiting
 
 if TYPE_CHECKING:
-    from mercer.cli.data import Data
-    from mercer.cli.report import Rows
+    from mercer.cli.libsvm.train_text import LibsvmText
+    from mercer.cli.train_table import Table
 
 
 # Each may be given several times, or with several names between commas.
@@ -25,30 +23,6 @@ _COLUMNS = {
     "categorical": "a column of categories, such as codes that look like numbers",
     "text": "a column of texts whose words are counted",
 }
-
-
-class Training(Protocol):
-    """What differs between kinds of data: how they are read, what is taken where nothing is said, and what is told."""
-
-    path: Path
-
-    def read(self) -> Data:
-        """The data to train on."""
-
-    def unknown_classes(self, names: list[str], data: Data) -> None:
-        """Complain of weights for classes that no row has."""
-
-    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
-        """The machine to train, or a pipeline or a model of tables around it."""
-
-    def is_settled(self, data: Data) -> bool:
-        """Whether there is nothing to train, and everything has been said and written."""
-
-    def split(self, data: Data) -> tuple[Rows, Rows]:
-        """Rows to train on, and rows held out."""
-
-    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        """Save the trained model and tell about it."""
 
 
 def register(commands: Subparsers) -> None:
@@ -69,7 +43,6 @@ def register(commands: Subparsers) -> None:
         "scikit-learn where no file is given, it turns every column into numbers, whatever it holds, holds out a part, "
         "prints a report with the certificate of optimality, and saves a .mercer model.",
         after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
-        letters=TRAIN,
         files="[data_file [model_file]]",
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
@@ -85,18 +58,19 @@ def register(commands: Subparsers) -> None:
     _machine_options(parser.add_argument_group("machine"))
     output = parser.add_argument_group("output")
     output.add_argument(
+        "-o",
         "--output",
         type=Path,
         metavar="MODEL",
-        help="the same as MODEL (-o); default: DATA.model, or .mercer for tables",
+        help="the same as MODEL; default: DATA.model, or .mercer for tables",
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
     style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
-    style.add_argument("--quiet", action="store_true", help="print nothing but warnings and errors (-q)")
+    style.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
-def _data_options(data: Any) -> None:
+def _data_options(data: argparse._ArgumentGroup) -> None:
     data.add_argument(
         "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
     )
@@ -120,26 +94,33 @@ def _data_options(data: Any) -> None:
     )
 
 
-def _machine_options(machine: Any) -> None:
+def _machine_options(machine: argparse._ArgumentGroup) -> None:
     add = machine.add_argument
     add(
+        "-s",
         "--machine",
         choices=MACHINES,
         default="c_svc",
         help="kind of machine (c_svc); the first five are -s 0 to 4, and only .mercer models hold the others",
     )
     add(
+        "-t",
         "--kernel",
         default="rbf",
         help="-t 0 to 4: linear, poly, rbf, sigmoid, precomputed; or chi2, cosine, laplacian, matern, "
         "rational_quadratic, tanimoto, which only .mercer models hold (rbf)",
     )
-    add("--degree", type=int, default=3, help="of the kernel poly, -d (3)")
-    add("--gamma", type=_gamma, help="-g: a number, scale, auto or median; LIBSVM text: 1/largest index, tables: scale")
-    add("--coef0", type=float, default=0.0, help="of the kernels poly and sigmoid, -r (0)")
-    add("--C", type=float, default=1.0, help="price of an error, of c_svc, epsilon_svr and nu_svr, -c (1)")
-    add("--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr, -n (0.5)")
-    add("--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube, -p (0.1)")
+    add("-d", "--degree", type=int, default=3, help="of the kernel poly (3)")
+    add(
+        "-g",
+        "--gamma",
+        type=_gamma,
+        help="a number, scale, auto or median; LIBSVM text: 1/largest index, tables: scale",
+    )
+    add("-r", "--coef0", type=float, default=0.0, help="of the kernels poly and sigmoid (0)")
+    add("-c", "--C", type=float, default=1.0, help="price of an error, of c_svc, epsilon_svr and nu_svr (1)")
+    add("-n", "--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr (0.5)")
+    add("-p", "--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube (0.1)")
     add("--slack", choices=("l1", "l2"), help="of c_svc: errors or squared errors (l1)")
     add("--bias", choices=("free", "none", "regularized"), help="of most machines; rls has no regularized one (free)")
     add(
@@ -150,31 +131,39 @@ def _machine_options(machine: Any) -> None:
     add("--loss", help="of linear_svc, linear_svr and epsilon_svr: such as hinge, huber, squared_epsilon_insensitive")
     add("--lam", type=float, help="λ of rls and rls_classifier (1)")
     add("--quantile", type=_share, help="of quantile_svr (0.5)")
-    add("--cache-size", type=float, default=1000, metavar="MB", help="memory for a fit, -m (1000)")
+    add("-m", "--cache-size", type=float, default=1000, metavar="MB", help="memory for a fit (1000)")
     add(
+        "-e",
         "--tol",
         type=float,
         default=1e-3,
-        help="largest violation of optimality to stop at, -e (0.001). On LIBSVM text a tenth of it is reached (nu_svc: "
+        help="largest violation of optimality to stop at (0.001). On LIBSVM text a tenth of it is reached (nu_svc: "
         "a hundredth), but nothing below 1e-6 that was not asked for, so that the objective is LIBSVM's to six digits",
     )
-    add("--shrinking", type=int, choices=(0, 1), default=1, help="leave settled rows aside, -h (1)")
+    add("-h", "--shrinking", type=int, choices=(0, 1), default=1, help="leave settled rows aside (1)")
     add(
+        "-b",
         "--probability",
         type=int,
         choices=(0, 1),
         default=0,
-        help="fit probabilities by five folds, -b; LIBSVM text only (0)",
+        help="fit probabilities by five folds; LIBSVM text only (0)",
     )
     add(
-        "--weight", type=_weight, action="append", default=[], metavar="CLASS:W", help="C of a class times W, -wCLASS W"
+        "-w",
+        "--weight",
+        type=_weight,
+        action="append",
+        default=[],
+        metavar="CLASS:W",
+        help="C of a class times W, -wCLASS W",
     )
     add(
         "--class-weight",
         choices=("balanced",),
         help="balanced: C of each class in inverse proportion to its rows, so that a rare class counts as much",
     )
-    add("--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model, -v; at least 2")
+    add("-v", "--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model; at least 2")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -213,8 +202,11 @@ def run(args: argparse.Namespace) -> None:
     training.conclude(model, data, train, test, clock)
 
 
-def _training(args: argparse.Namespace) -> Training:
-    """The training on these data; only what it needs is loaded, since a table needs more of scikit-learn than text."""
+def _training(args: argparse.Namespace) -> LibsvmText | Table:
+    """What differs between kinds of data: how they are read, what is taken where nothing is said, and what is told.
+
+    Only what the given kind needs is loaded, since a table needs more of scikit-learn than text.
+    """
     if args.file is not None and format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.train_text import LibsvmText
 

@@ -7,7 +7,6 @@ import json
 import warnings
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -16,14 +15,12 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data, embedded, read_data
-from mercer.cli.formats import plain_name
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build
+from mercer.cli.formats import asked_for, plain_name
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build
 from mercer.cli.report import Rows, report_on
-from mercer.cli.table_options import asked_for
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.files import save
-from mercer.tables.choose import Wishes, encodings_for
-from mercer.tables.encodings import LeftOut
+from mercer.tables.encodings import LeftOut, Wishes, encodings_for
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 
@@ -61,7 +58,7 @@ class Table:
     def unknown_classes(self, names: list[str], data: Data) -> None:
         raise ValueError(f"--weight names {', '.join(map(repr, names))}, which no row of {data.source} has")
 
-    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
+    def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
         args = self._args
         gamma = "scale" if args.gamma is None else args.gamma
         machine = build(args, gamma, class_weight)
@@ -97,7 +94,7 @@ class Table:
         train, test = ((X(part), data.y[part]) for part in rows)
         return train, test
 
-    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+    def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
         shown = report_on(model, data, train, test, self._args.seed)
         clock.lap("test")
         if isinstance(data.X, Frame):  # the next table is likely to be written as this one

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from mercer.cli.formats import FORMATS, format_of
+from mercer.cli.formats import KINDS, add_data, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.terminal import Subparsers, add_command
 
-GRID_LETTERS = {"log2c": "--log2c", "log2g": "--log2g", "v": "--folds", "m": "--cache-size", "e": "--tol"}
-_LETTERS = {**GRID_LETTERS, "log2p": "--log2p", "log2n": "--log2n", "s": "--machine", "t": "--kernel"} | {
-    "out": "--out",
-    "resume": "--resume",
-}
+if TYPE_CHECKING:
+    from mercer.cli.data import Data
+
 _MACHINES = ("c_svc", "epsilon_svr", "one_class")
 
 
@@ -32,34 +30,35 @@ def register(commands: Subparsers) -> None:
         description="Find the parameters of a machine and its kernel by cross-validation, as grid.py does, with its "
         "options, output and file of results. The last line is: C gamma rate; of a regression: C gamma epsilon mse; of "
         "a one-class machine: nu gamma score.",
-        letters=_LETTERS,
         files="data_file",
     )
-    parser.add_argument("file", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet")
-    parser.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
-    parser.add_argument("--target", metavar="COLUMN", help="the column to learn; tables need one")
-    parser.add_argument("--machine", choices=_MACHINES, default="c_svc", help="-s 0, 3 or 2 (c_svc)")
-    parser.add_argument("--kernel", default="rbf", help="rbf, laplacian, poly or sigmoid, -t 1 to 3 (rbf)")
+    add_data(parser, "the column to learn; tables need one", KINDS)
+    parser.add_argument("-s", "--machine", choices=_MACHINES, default="c_svc", help="-s 0, 3 or 2 (c_svc)")
+    parser.add_argument("-t", "--kernel", default="rbf", help="rbf, laplacian, poly or sigmoid, -t 1 to 3 (rbf)")
     add_grid_options(parser)
     told = "begin,end,step of the exponents of 2, or null"
-    parser.add_argument("--log2p", type=exponents, default="null", metavar="RANGE", help=f"of epsilon: {told} (null)")
-    parser.add_argument("--log2n", type=exponents, default="-6,-1,1", metavar="RANGE", help=f"of nu: {told} (-6,-1,1)")
-    parser.add_argument("--out", metavar="FILE", help="where to write the rates, -out; null: nowhere (DATA.out)")
-    parser.add_argument("--resume", type=Path, metavar="FILE", help="a file of rates to go on from, -resume")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but the last line (-q)")
+    parser.add_argument(
+        "-log2p", "--log2p", type=exponents, default="null", metavar="RANGE", help=f"of epsilon: {told} (null)"
+    )
+    parser.add_argument(
+        "-log2n", "--log2n", type=exponents, default="-6,-1,1", metavar="RANGE", help=f"of nu: {told} (-6,-1,1)"
+    )
+    parser.add_argument("-out", "--out", metavar="FILE", help="where to write the rates; null: nowhere (DATA.out)")
+    parser.add_argument("-resume", "--resume", type=Path, metavar="FILE", help="a file of rates to go on from")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but the last line")
 
 
-def add_grid_options(parser: Any) -> None:
+def add_grid_options(parser: argparse.ArgumentParser) -> None:
     """The ranges, the folds, and what a fit may take."""
     add = parser.add_argument
     told = "begin,end,step of the exponents of 2, or null for no search"
-    add("--log2c", type=exponents, default="-5,15,2", metavar="RANGE", help=f"of C: {told}, -log2c (-5,15,2)")
-    add("--log2g", type=exponents, default="3,-15,-2", metavar="RANGE", help=f"of gamma: {told}, -log2g (3,-15,-2)")
-    add("--folds", type=int, default=5, help="of the cross-validation, -v (5)")
+    add("-log2c", "--log2c", type=exponents, default="-5,15,2", metavar="RANGE", help=f"of C: {told} (-5,15,2)")
+    add("-log2g", "--log2g", type=exponents, default="3,-15,-2", metavar="RANGE", help=f"of gamma: {told} (3,-15,-2)")
+    add("-v", "--folds", type=int, default=5, help="of the cross-validation (5)")
     add("--skip", action="store_true", help="skip cells that provably lose; they have no rate then")
     add("--seed", type=int, default=0, help="of the folds (0)")
-    add("--cache-size", type=float, default=1000, metavar="MB", help="memory for the search, -m (1000)")
-    add("--tol", type=float, default=1e-3, help="largest violation of optimality to stop at, -e (0.001)")
+    add("-m", "--cache-size", type=float, default=1000, metavar="MB", help="memory for the search (1000)")
+    add("-e", "--tol", type=float, default=1e-3, help="largest violation of optimality to stop at (0.001)")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -73,12 +72,11 @@ def run(args: argparse.Namespace) -> None:
     print(" ".join(f"{value:g}" for value in (*params, rate)))
 
 
-def read_rows(file: str, machine: str = "c_svc") -> Any:
+def read_rows(file: str, machine: str = "c_svc") -> Data:
     """The rows of a LIBSVM text file, with whole numbers as labels unless they are the targets of a regression."""
     from dataclasses import replace
 
-    from mercer.cli.data import read_data
-    from mercer.cli.libsvm.labels import integer_labels
+    from mercer.cli.data import integer_labels, read_data
 
     if format_of(file, None) != "libsvm":
         raise ValueError(f"{file} is a table, and this command reads LIBSVM text; mercer tune searches tables")
@@ -88,7 +86,7 @@ def read_rows(file: str, machine: str = "c_svc") -> Any:
     return data if machine == "epsilon_svr" else replace(data, y=integer_labels(data.y, data.source))
 
 
-def _read_table(args: argparse.Namespace) -> Any:
+def _read_table(args: argparse.Namespace) -> Data:
     from mercer.cli.data import read_data
 
     return read_data(args.file, args.format, args.target, regression=args.machine == "epsilon_svr", as_frame=True)

@@ -185,6 +185,9 @@ def column_and_name(X: Any, feature: Column, model: object) -> tuple[Floats, str
 
 _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
 
+# One image in an SVG or PDF: as 40,000 shapes it took five seconds to write.
+_CELLS: dict[str, Any] = {"shading": "auto", "rasterized": True}
+
 
 @dataclass(eq=False)
 class DecisionDisplay(Picture):
@@ -356,7 +359,8 @@ class DecisionDisplay(Picture):
         colors = require("matplotlib.colors", "drawing a decision")
         shades = colors.ListedColormap(colours(len(self.classes)))
         top = max(len(self.classes) - 1, 1)
-        ax.pcolormesh(self.xx0, self.xx1, self.response, cmap=shades, alpha=0.25, vmin=0, vmax=top, shading="auto")
+        look = {"cmap": shades, "alpha": 0.25, "vmin": 0, "vmax": top}
+        ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
         if self.values is not None:
             self._lines(ax, self.values, {-1.0: "--", 0.0: "-", 1.0: "--"})
         else:
@@ -373,9 +377,8 @@ class DecisionDisplay(Picture):
                 seen = np.concatenate([seen, np.nanquantile(self.targets, [0.01, 0.99])])
             norm, cmap = colors.Normalize(np.nanmin(seen), np.nanmax(seen)), "viridis"
             label = "f(x)" if self.targets is None else "f(x), and y of the points"
-        mesh = ax.pcolormesh(
-            self.xx0, self.xx1, self.response, norm=norm, cmap=cmap, alpha=0.6 if self.novelty else None, shading="auto"
-        )
+        look = {"norm": norm, "cmap": cmap, "alpha": 0.6 if self.novelty else None}
+        mesh = ax.pcolormesh(self.xx0, self.xx1, self.response, **look, **_CELLS)
         ax.figure.colorbar(mesh, ax=ax, label=label)
         if self.novelty:
             self._lines(ax, self.values, {0.0: "-"})

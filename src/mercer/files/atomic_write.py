@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -102,7 +101,10 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
     if os.fspath(path) == "":
         raise FileNotFoundError("the path to save to is empty; give a file name such as 'model.mercer'")
     target = Path(os.path.realpath(path))
-    _refuse_what_is_no_file(target)
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot save to {str(target)!r}: it is a directory; give a file name")
+    if target.exists() and not target.is_file():
+        raise OSError(f"cannot save to {str(target)!r}: it is a device, pipe or socket; give a file name")
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"cannot save to {os.fspath(path)!r}: there is no folder {str(target.parent)!r}; make it"
@@ -110,17 +112,6 @@ def checked_target(path: str | os.PathLike[str]) -> Path:
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"cannot save to {os.fspath(path)!r}: {str(target.parent)!r} may not be written to")
     return target
-
-
-def _refuse_what_is_no_file(target: Path) -> None:
-    try:
-        mode = target.stat().st_mode
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"cannot save to {str(target)!r}: it is a directory; give a file name")
-    if not stat.S_ISREG(mode):
-        raise OSError(f"cannot save to {str(target)!r}: it is a device, pipe or socket; give a file name")
 
 
 def _sync_folder(folder: Path) -> None:

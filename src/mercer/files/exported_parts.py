@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.expansion import Expansion
+from mercer.files.model import Estimator
 from mercer.fitting.pipeline.kinds import has_function_per_class
 from mercer.fitting.pipeline.state import chosen_of
 from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
-from mercer.tables.as_pipeline import as_pipeline
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import Tabular, as_pipeline
 from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(
@@ -36,6 +36,10 @@ _KEYWORDS = frozenset(
 
 # Rows at which a file's arithmetic is tried.
 _MOST_EXAMPLES = 64
+
+
+Samples = Any  # an array or a CSR matrix
+Coefficients = Any  # dense, or CSR where most are zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +61,7 @@ class Parts:
     scalings: list[Scaling]
     recipe: Recipe
     vectors: Floats
-    coefficients: Any  # dense, or CSR where most are zero
+    coefficients: Coefficients
     b: Floats
     decides: str  # "values", "sign", "largest", "votes" or "scores"
     labels: Any  # of the classes; −1 and 1 for novelty; None for numbers
@@ -73,7 +77,7 @@ class Parts:
         return self.n_features if self.recipe.factor is None else int(self.recipe.factor.shape[1])
 
     @property
-    def table(self) -> Any:
+    def table(self) -> Coefficients:
         """Coefficients with the kernel's scale in them, dense or CSR."""
         return self.coefficients * self.recipe.scale
 
@@ -83,7 +87,7 @@ class Parts:
         return _offset(self.b, self.recipe.constant, self.coefficients)
 
     @classmethod
-    def of(cls, model: Any, X: Any = None, *, medium: str = "a C file") -> Parts:
+    def of(cls, model: Estimator, X: Samples | None = None, *, medium: str = "a C file") -> Parts:
         """TypeError for what such a file cannot hold; X are rows like those to come."""
         check_is_fitted(model)
         model = chosen_of(model)
@@ -143,7 +147,7 @@ class Parts:
         )
 
 
-def _rows(X: Any, d: int) -> Floats:
+def _rows(X: Samples, d: int) -> Floats:
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     if X.shape[1] != d:
         raise ValueError(f"X has {X.shape[1]} columns, but the model was trained on {d}")
@@ -180,7 +184,7 @@ def _straight(recipe: Recipe) -> tuple[float, float] | None:
 
 
 def _weights(
-    factor: Floats | None, scale: float, constant: float, vectors: Floats, coefficients: Any, b: Any
+    factor: Floats | None, scale: float, constant: float, vectors: Floats, coefficients: Coefficients, b: Any
 ) -> tuple[Floats, Floats]:
     """w of each output, and b: sums of vectors may cancel, and do so here, in float64, instead of in the file."""
     W = weight_vectors(vectors, coefficients)
@@ -189,7 +193,7 @@ def _weights(
     return scale * W.T, _offset(b, constant, coefficients)
 
 
-def _offset(b: Any, constant: float, coefficients: Any) -> Floats:
+def _offset(b: Any, constant: float, coefficients: Coefficients) -> Floats:
     """What Σ_j c_j·constant adds to b."""
     return np.asarray(b + constant * np.asarray(coefficients.sum(axis=0)).ravel())
 
@@ -204,11 +208,11 @@ def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], F
     return [*scalings, Scaling(centre, np.ones(len(centre)))], vectors - centre
 
 
-def _words(machine: Any, n: int) -> str:
+def _words(machine: Estimator, n: int) -> str:
     return f"{machine.kernel_}, {n} vectors" if hasattr(machine, "kernel_") else "linear"
 
 
-def _scaling(step: Any, medium: str) -> Scaling | None:
+def _scaling(step: Estimator, medium: str) -> Scaling | None:
     if type(step) is StandardScaler:
         n = int(step.n_features_in_)
         shift = np.asarray(step.mean_) if step.with_mean else np.zeros(n)
@@ -235,7 +239,7 @@ def _recipe(expansion: Expansion, medium: str) -> Recipe:
     return recipe
 
 
-def _decision(machine: Any) -> tuple[Any, str]:
+def _decision(machine: Estimator) -> tuple[Any, str]:
     """The labels, and how outputs become one."""
     if isinstance(machine, OutlierMixin):
         return np.array([-1, 1]), "sign"

@@ -27,7 +27,7 @@ from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import integer_classes
 from mercer.files.libsvm_model import LibsvmModel
-from mercer.files.model import Model
+from mercer.files.model import Estimator, Facts, Model
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
@@ -144,7 +144,7 @@ class LiblinearFile(Model):
             return "classification"
         return "one-class" if self._model.rho is not None else "regression"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         model = self._model
         return {
             "format": "LIBLINEAR",
@@ -165,7 +165,7 @@ class LiblinearFile(Model):
     def with_probabilities(self) -> LibsvmModel:
         raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
 
-    def estimator(self, n_features: int | None = None) -> Any:
+    def estimator(self, n_features: int | None = None) -> Estimator:
         return estimator_from_liblinear(self._model, n_features=n_features)
 
     def as_libsvm(self) -> LibsvmModel:

@@ -23,7 +23,7 @@ from mercer.data.table import Table
 from mercer.expansion import Expansion
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
-from mercer.files.model import Model, margins_told, pair_names
+from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.kernels import Kernel
 from mercer.threads import effective_n_threads
 
@@ -76,7 +76,7 @@ def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) 
     return machine
 
 
-def _set_vectors(machine: Any, model: LibsvmModel, n_features: int | None) -> None:
+def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None) -> None:
     """Support vectors in scikit-learn's order: class by class, the classes in that of `classes_`."""
     n, two = len(model.coefficients), model.nr_class == 2
     order = np.arange(n, dtype=np.int32)  # the file's rows, in our order
@@ -120,7 +120,7 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
     return _model(machine, label_order, *libsvm_kernel(machine.kernel_))
 
 
-def layout_of(machine: Any, *, label_order: Any = None) -> LibsvmModel:
+def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
     """What LIBSVM's file holds of a fitted estimator but for its kernel, which may be any.
 
     Its support vectors are the numbers of the rows.
@@ -129,7 +129,7 @@ def layout_of(machine: Any, *, label_order: Any = None) -> LibsvmModel:
     return _model(machine, label_order, "precomputed", {})
 
 
-def _model(machine: Any, label_order: Any, kernel_type: str, numbers: dict[str, float]) -> LibsvmModel:
+def _model(machine: Estimator, label_order: Any, kernel_type: str, numbers: dict[str, float]) -> LibsvmModel:
     name = type(machine).__name__
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
     if svm_type is None:
@@ -216,7 +216,7 @@ def libsvm_kernel(kernel: Kernel) -> tuple[str, dict[str, float]]:
     return kind, dict(zip(KERNELS[kind][1], recipe.numbers, strict=True))
 
 
-def _vectors(machine: Any, kernel_type: str) -> sp.csr_array:
+def _vectors(machine: Estimator, kernel_type: str) -> sp.csr_array:
     if kernel_type == "precomputed":
         serials = np.asarray(machine.support_, dtype=np.float64) + 1
         n = len(serials)
@@ -258,9 +258,9 @@ class LibsvmFile(Model):
     def expansion(self) -> Expansion | None:
         return self._model.expansion() if len(self._model.rho) else None  # a single class has no function
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         model = self._model
-        facts: dict[str, Any] = {"format": "LIBSVM", "machine": model.svm_type, "kernel": str(model.kernel)}
+        facts: Facts = {"format": "LIBSVM", "machine": model.svm_type, "kernel": str(model.kernel)}
         if model.label is not None:
             facts["labels"] = list(model.label)
             facts["support_vectors"] = {str(c): n for c, n in zip(model.label, model.nr_sv or (), strict=True)}
@@ -300,7 +300,7 @@ class LibsvmFile(Model):
             raise ValueError("Model does not support probabiliy estimates: train it with -b 1")
         return self._model
 
-    def estimator(self, n_features: int | None = None) -> Any:
+    def estimator(self, n_features: int | None = None) -> Estimator:
         return estimator_from_libsvm(self._model, n_features=n_features)
 
     def as_libsvm(self) -> LibsvmModel:

@@ -50,7 +50,6 @@ _KEYS: Final = (
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv"),
     *("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv"),
 )
-_N_MARKS: Final = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +172,7 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
     elif header.has("probA") and svm_type != "one_class":
         prob_a = header.floats("probA", 1)
     if header.has("prob_density_marks") and svm_type == "one_class":
-        marks = header.floats("prob_density_marks", _N_MARKS)
+        marks = header.floats("prob_density_marks", 10)
     header.finish()
     coefficients, vectors = read_vectors(tail, total_sv, nr_class - 1, name, header.end + 1, "total_sv")
     if kernel_type == "precomputed":

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from mercer.tables.estimator import Tabular
 
 
+Facts = dict[str, Any]  # what is told of a model, by name
+Estimator = Any  # of mercer or scikit-learn, fitted
+
+
 class Model(ABC):
     """A model; what most formats do not have is None here."""
 
@@ -36,7 +40,7 @@ class Model(ABC):
         return None
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """What the file says, in words and plain numbers."""
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
@@ -56,7 +60,7 @@ class Model(ABC):
         """Classes, pairs and the numbers that -b 1 added, as LIBSVM has them; ValueError where there are none."""
 
     @abstractmethod
-    def estimator(self, n_features: int | None = None) -> Any:
+    def estimator(self, n_features: int | None = None) -> Estimator:
         """The estimator or Pipeline; `n_features` columns will come, where the file does not say."""
 
     @abstractmethod
@@ -68,7 +72,7 @@ class Model(ABC):
         """What LIBLINEAR's file holds of it; TypeError where it cannot."""
 
 
-def margins_told(norms: Floats, names: list[str]) -> dict[str, Any]:
+def margins_told(norms: Floats, names: list[str]) -> Facts:
     """1/‖w‖ of each output; an indefinite kernel has no feature space, and there may be no margin to speak of."""
     widths = [1 / norm if norm > 0 else None for norm in norms.tolist()]
     return {"margin": widths[0]} if len(widths) == 1 else {"margins": dict(zip(names, widths, strict=True))}

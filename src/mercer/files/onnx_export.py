@@ -22,8 +22,6 @@ from mercer.kernels.matrices import dense
 from mercer.optional import require
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
-_OPSET = 17
-_IR_VERSION = 8
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
@@ -136,8 +134,8 @@ class _Graph:
             graph,
             producer_name="mercer",
             producer_version=mercer.__version__,
-            opset_imports=[helper.make_opsetid("", _OPSET)],
-            ir_version=_IR_VERSION,
+            opset_imports=[helper.make_opsetid("", 17)],
+            ir_version=8,
         )
         self.onnx.checker.check_model(built, full_check=True)
         return built

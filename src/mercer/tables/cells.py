@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats
-from mercer.tables.spelling import MISSING, NUMBER, PADDED
+from mercer.tables.dialect import MISSING, NUMBER, PADDED
 
 # Holes among features only: as a label, a question mark may be a class.
 _UNKNOWN: Final = "?"

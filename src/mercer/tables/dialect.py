@@ -1,7 +1,8 @@
-"""How a CSV file is written: its encoding, what separates its cells, and its decimal mark, where the file itself tells.
+"""How a CSV file is written: its encoding, what separates its cells, its decimal mark, and units beside numbers.
 
 Each is settled by a flag, else by the file, else by what was so in training. Where none of them decides, the error
-names the flag.
+names the flag. $1,200, 12 % and 1.234,50 € are numbers if a whole column has the same unit, which is remembered with
+the model, so that a table in another one is refused.
 """
 
 from __future__ import annotations
@@ -13,13 +14,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from mercer.tables.spelling import MISSING, NUMBER, WITH_COMMA, WITH_POINT
-
+# What pandas takes for a missing value, too.
+MISSING: Final = frozenset(
+    {"", "#N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None", "NaN", "nan", "-nan"}
+)
+INTEGER: Final = re.compile(r"[+-]?(0|[1-9][0-9]*)")
+NUMBER: Final = re.compile(r"[+-]?(([0-9]+\.?[0-9]*)|(\.[0-9]+))([eE][+-]?[0-9]+)?")
+PADDED: Final = re.compile(r"[+-]?0[0-9]")  # a code such as 007
+# With one mark for fractions and the other, perhaps, between thousands.
+WITH_COMMA: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?")
+WITH_POINT: Final = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_UNIT: Final = r"[$€£¥₹₩₽₪%‰]|(?:USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|SEK|NOK|DKK|PLN|CZK|kr|zł)\b"
+BLANK: Final = "[ \u00a0\u202f]"
+# Blanks and apostrophes may group digits by three.
+_DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?|[0-9][0-9.,]*"
+WITH_UNIT: Final = re.compile(
+    rf"([+−-]?)(?:({_UNIT}){BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){BLANK}?({_UNIT}))", re.UNICODE
+)
 _SEPARATORS: Final = (",", ";", "\t", "|")
-_SAMPLE_CHARACTERS: Final = 1 << 16  # enough lines to see whether they have the same number of cells
 # Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
 _GROUPS: Final = re.compile(r"[+-]?[1-9][0-9]{0,2}([.,][0-9]{3})+")
+_GROUPING: Final = re.compile(rf"(?<=[0-9])(?:{BLANK}|['’])(?=[0-9])")
+
+Units = dict[str, str]
+
+
+def looks_numeric(text: str) -> bool:
+    """Whether a person takes the text for a number: with a decimal comma, marks for thousands, or a unit."""
+    return not PADDED.match(text) and any(form.fullmatch(text) for form in (NUMBER, WITH_COMMA, WITH_POINT, WITH_UNIT))
 
 
 @dataclass(frozen=True)
@@ -29,7 +52,7 @@ class Dialect:
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
-    units: str | None = None  # of columns of numbers (units.py)
+    units: str | None = None  # of columns of numbers: a line for each column, the unit first
     na: str | None = None  # what stands for a hole, beside what always does: a line for each mark
 
     def to_dict(self) -> dict[str, str]:
@@ -60,34 +83,31 @@ def with_holes(columns: list[Any], na: str | None) -> list[Any]:
 
 def decoded(content: bytes, name: str, asked: str | None, before: str | None) -> tuple[str, str]:
     """The text of a file, and its encoding: UTF-8, UTF-16 with its mark, or Windows' where it looks like that."""
-    if asked is not None:
-        return _decoded_as(content, name, asked), asked
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return _decoded_as(content, name, "utf-16"), "utf-16"
-    try:
-        return content.decode("utf-8-sig"), "utf-8"
-    except UnicodeDecodeError as error:
+    encoding, remedy = asked or "utf-8", "name another with --encoding"
+    if asked is None and content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    elif asked is None and not _is_utf_8(content):
         if before not in (None, "utf-8", "utf-16"):
-            return _decoded_as(content, name, str(before)), str(before)
-        if _looks_western(content):
-            return content.decode("cp1252"), "cp1252"
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{name}:{line}: byte 0x{content[error.start]:02x} is not UTF-8; name the encoding with --encoding, such "
-            "as cp1250, cp1251, shift_jis or gbk"
-        ) from None
-
-
-def _decoded_as(content: bytes, name: str, encoding: str) -> str:
+            encoding = str(before)
+        elif _looks_western(content):
+            encoding = "cp1252"
+        else:
+            remedy = "name the encoding with --encoding, such as cp1250, cp1251, shift_jis or gbk"
     try:
-        return content.decode(encoding).removeprefix("\ufeff")
+        return content.decode(encoding).removeprefix("\ufeff"), encoding
     except LookupError:
         raise ValueError(f"Python knows no encoding {encoding!r}; --encoding takes names such as latin-1") from None
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{name}:{line}: byte 0x{content[error.start]:02x} is not {encoding}; name another with --encoding"
-        ) from None
+        line, told = content.count(b"\n", 0, error.start) + 1, encoding.replace("utf", "UTF")
+        raise ValueError(f"{name}:{line}: byte 0x{content[error.start]:02x} is not {told}; {remedy}") from None
+
+
+def _is_utf_8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _looks_western(content: bytes) -> bool:
@@ -103,7 +123,7 @@ def _looks_western(content: bytes) -> bool:
 
 def separator_of(text: str, name: str, before: str | None) -> str:
     """The mark by which every line has the same number of cells, and more than one."""
-    head = text[:_SAMPLE_CHARACTERS]
+    head = text[: 1 << 16]  # enough lines to see whether they have the same number of cells
     if len(head) < len(text):
         head = head[: head.rfind("\n") + 1]
     cells = {mark: split for mark in _SEPARATORS if (split := _split(head, mark)) is not None}
@@ -182,3 +202,55 @@ def _kind(cells: Sequence[str]) -> str:
         return "," if numbers is comma else "."
     mark = "," if "," in marked[0] else "."
     return f"1{mark}234" if all(_GROUPS.fullmatch(text) for text in marked) else mark
+
+
+def without_units(header: list[str], columns: list[Any], name: str, before: Units) -> tuple[list[Any], Units]:
+    """The columns, numbers without their units where all of a column's numbers have the same; and the units.
+
+    Cells that are no numbers stay as they are, if fewer than half. ValueError where a unit is another than `before`.
+    """
+    out, units = [], {}
+    for title, column in zip(header, columns, strict=True):
+        found = [_parted(text.strip()) for text in column]
+        known = {part[1] for part in found if part is not None}
+        others = [text.strip() for text, part in zip(column, found, strict=True) if part is None]
+        odd = [text for text in others if text not in MISSING]
+        if len(known) != 1 or 2 * len(odd) >= len(odd) + len(column) - len(others) or any(map(looks_numeric, odd)):
+            out.append(column)
+            continue
+        units[title] = known.pop()
+        if before.get(title, units[title]) != units[title]:
+            raise ValueError(
+                f"{name}: the column {title!r} is in {units[title]}, but the model was trained on {before[title]}"
+            )
+        out.append([text if part is None else part[0] for part, text in zip(found, column, strict=True)])
+    return out, units
+
+
+def _parted(text: str) -> tuple[str, str] | None:
+    """A number's text and its unit; None where the text is something else."""
+    found = WITH_UNIT.fullmatch(text)
+    if found is None:
+        return None
+    sign, unit_first, second_sign, after, before, unit_last = found.groups()
+    if sign and second_sign:
+        return None
+    sign = "-" if (sign or second_sign or "") in ("-", "−") else ""
+    return sign + _GROUPING.sub("", after or before), unit_first or unit_last
+
+
+def units_told(units: Units) -> str:
+    """In words, for a report."""
+    return ", ".join(f"{title} in {unit}" for title, unit in units.items())
+
+
+def to_text(units: Units) -> str | None:
+    """As one text, for a file: a line for each column."""
+    plain = [f"{unit} {title}" for title, unit in units.items() if len(title.splitlines()) < 2]
+    return "\n".join(plain) or None
+
+
+def from_text(text: str | None) -> Units:
+    """The inverse."""
+    lines = [line.partition(" ") for line in (text or "").splitlines()]
+    return {title: unit for unit, _, title in lines}

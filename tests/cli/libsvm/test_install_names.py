@@ -17,7 +17,7 @@ GRID = """
 import sys
 from subprocess import PIPE, Popen
 svmtrain, dataset, best = sys.argv[1], sys.argv[2], (0.0, None)
-for c in (0.5, 8.0):
+for c in (8.0,):
     cmdline = '"{0}" -c {1} -g {2} -v 3 {3} "{4}"'.format(svmtrain, c, 0.5, '-m 100 -h 1', dataset)
     result = Popen(cmdline, shell=True, stdout=PIPE, stderr=PIPE, stdin=PIPE).stdout
     for line in result.readlines():
@@ -41,20 +41,21 @@ def test_grid_finds_its_line(desk):
     done = subprocess.run(words, cwd=desk, capture_output=True, text=True, check=True)
     accuracy, C = done.stdout.split()
     assert float(accuracy) > 60
-    assert C in ("0.5", "8.0")
+    assert C == "8.0"
 
 
-def test_easy_scales_trains_and_predicts(desk):
+def test_easy_scales_trains_and_predicts(desk, monkeypatch):
     tools = desk / "tools"
-    for line in (
-        f'"{tools}/svm-scale" -s "range" "train" > "train.scale"',
-        f'"{tools}/svm-train" -c 8 -g 0.5 "train.scale" "train.model"',
-        f'"{tools}/svm-scale" -r "range" "train" > "test.scale"',
-        f'"{tools}/svm-predict" "test.scale" "train.model" "test.predict"',
-    ):
+
+    def run(line):
         done = subprocess.run(line, shell=True, cwd=desk, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("Accuracy = ")
+        return done.stdout
+
+    run(f'"{tools}/svm-scale" -s "range" "train" > "train.scale"')
+    monkeypatch.chdir(desk)
+    assert main(["train", "-q", "-c", "8", "-g", "0.5", "train.scale", "train.model"]) == 0  # grid.py ran svm-train
+    assert run(f'"{tools}/svm-predict" "train.scale" "train.model" "test.predict"').startswith("Accuracy = ")
     assert len((desk / "test.predict").read_text().split()) == 60
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from cli.commands import run
-from mercer.cli.libsvm.flags import TRAIN, translate
+from mercer.cli.libsvm.flags import translate
+from mercer.cli.main import _parser
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 
@@ -214,10 +215,11 @@ def test_labels_must_be_integers(folder, capsys):
 
 
 def test_only_the_letter_counts():
-    assert translate(["-cost", "5", "data", "-q", "-w-1", "2", "--tol", "1"], TRAIN, "", ()) == [
+    command = _parser("train")[1]["train"]
+    assert translate(["-cost", "5", "data", "-q", "-w-1", "2", "--tol", "1"], command) == [
         *("--C=5", "--quiet", "--weight=-1:2", "--tol=1", "data")
     ]
-    assert translate(["-s", "3", "-t", "1", "-r", "-2"], TRAIN, "", ()) == [
+    assert translate(["-s", "3", "-t", "1", "-r", "-2"], command) == [
         "--machine=epsilon_svr",
         "--kernel=poly",
         "--coef0=-2",

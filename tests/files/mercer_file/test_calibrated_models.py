@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, SVR, CalibratedClassifier, CalibratedRegressor, RLSRegressor
 from mercer.errors import ModelFormatError
-from mercer.files.mercer_file.model_description import describe_model, rebuild_model
+from mercer.files.mercer_file.model_file import describe_model, rebuild_model
 
 
 def samples(classes=2):

@@ -177,24 +177,6 @@ def test_what_cannot_be_saved(path, model, error, message):
     assert not path.exists()
 
 
-def test_truncated_at_every_byte(path, small):
-    content, _ = small
-    for length in range(len(content)):
-        path.write_bytes(content[:length])
-        with pytest.raises(ModelFormatError):
-            mercer.load(path)
-
-
-def test_every_byte_flipped(path, small):
-    content, _ = small
-    for position in range(len(content)):
-        damaged = bytearray(content)
-        damaged[position] ^= 1 << (position % 8)
-        path.write_bytes(damaged)
-        with pytest.raises(ModelFormatError):
-            mercer.load(path)
-
-
 def refused_with_damage_at(path, case, places):
     """A file of this kind, cut off and with a bit flipped at each of the places."""
     model, _ = MODELS[case]()

@@ -93,7 +93,7 @@ REFUSALS = (ValueError, TypeError)
 
 
 def mutate(tmp_path, name, count, seed):
-    """So many mutants of a file: how many were refused, and how many predicted or refused to."""
+    """Of `count` mutants of a file: how many were refused, and how many predicted or refused to."""
     if not without_pandas(name):
         pytest.importorskip("pandas")
     model, rows = fitted(name)
@@ -123,9 +123,9 @@ def mutate(tmp_path, name, count, seed):
 @pytest.mark.parametrize("name", MUTATED)
 def test_mutants_are_refused_or_harmless(tmp_path, name):
     with address_space(2 << 30):
-        refused, used = mutate(tmp_path, name, 200, seed=0)
-    assert refused > 50
-    assert used > 10
+        refused, used = mutate(tmp_path, name, 100, seed=0)
+    assert refused > 25
+    assert used > 5
 
 
 @pytest.mark.thorough

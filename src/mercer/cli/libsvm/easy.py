@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from mercer.cli.terminal import Subparsers, add_command
-from mercer.cli.tune import GRID_LETTERS, add_grid_options, read_rows
+from mercer.cli.tune import add_grid_options, read_rows
 
 
 def register(commands: Subparsers) -> None:
@@ -20,13 +20,12 @@ def register(commands: Subparsers) -> None:
         description="Scale every feature to [-1, 1], find C and gamma by cross-validation, train on all rows, and "
         "predict a test file, as easy.py does. It writes TRAIN.range for mercer scale, TRAIN.out with the rates of the "
         "search, TRAIN.model for svm-predict, and TEST.predict.",
-        letters=GRID_LETTERS,
         files="training_file [testing_file]",
     )
     parser.add_argument("file", metavar="TRAIN", help="LIBSVM text")
     parser.add_argument("test", nargs="?", metavar="TEST", help="LIBSVM text to predict")
     add_grid_options(parser)
-    parser.add_argument("--quiet", action="store_true", help="print nothing but results (-q)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but results")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -36,9 +35,9 @@ def run(args: argparse.Namespace) -> None:
     import scipy.sparse as sp
 
     import mercer
+    from mercer.cli.data import order_of_appearance
     from mercer.cli.libsvm.grid_search import GridSearch
-    from mercer.cli.libsvm.labels import order_of_appearance
-    from mercer.cli.libsvm.scaling import Scaling
+    from mercer.cli.libsvm.scale import Scaling
     from mercer.files.libsvm_estimator import libsvm_from_estimator
     from mercer.files.libsvm_model import write_libsvm_model
 

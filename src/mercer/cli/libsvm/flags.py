@@ -7,39 +7,25 @@ stderr and the usage on stdout, with the exit code of wrong usage. Options may a
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mercer.cli.machines import KERNELS, LIBSVM_MACHINES
 
-TRAIN: Final = {
-    "s": "--machine",
-    "t": "--kernel",
-    "d": "--degree",
-    "g": "--gamma",
-    "r": "--coef0",
-    "c": "--C",
-    "n": "--nu",
-    "p": "--epsilon",
-    "m": "--cache-size",
-    "e": "--tol",
-    "h": "--shrinking",
-    "b": "--probability",
-    "v": "--folds",
-    "w": "--weight",
-    "o": "--output",
-}
-PREDICT: Final = {"b": "--probability"}
-SCALE: Final = {"l": "--lower", "u": "--upper", "y": "--target-range", "s": "--save", "r": "--restore"}
 _NUMBERED: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
 
 
-def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str, switches: Collection[str]) -> list[str]:
+def translate(argv: Sequence[str], command: argparse.ArgumentParser) -> list[str]:
     """``argv`` with long options only, each with its value in one word, and the file names last.
 
-    ``switches`` are the long options that take no value.
+    The command's own declarations say which letters it takes, and which options take no value.
     """
+    options = [action for action in command._actions if action.option_strings and action.dest != "help"]
+    letters = {short[1:]: long for *shorts, long in (one.option_strings for one in options) for short in shorts}
+    switches = {option for action in command._actions if action.nargs == 0 for option in action.option_strings}
+    usage = command.get_default("one_line_usage")
     words = list(argv)
     out: list[str] = []
     files: list[str] = []
@@ -53,12 +39,12 @@ def translate(argv: Sequence[str], letters: Mapping[str, str], usage: str, switc
             out.append(word if alone else f"{word}={words.pop(0)}")
             continue
         letter = word[1:] if word[1:] in letters else word[1]  # grid.py's are words: -log2c
-        if letter == "q":
-            out.append("--quiet")
-            continue
         if letter not in letters:
             _refuse(f"Unknown option: -{letter}", usage)
         long = letters[letter]
+        if long in switches:
+            out.append(long)
+            continue
         count = 2 if long == "--target-range" else 1
         if len(words) < count:
             _refuse(f"mercer: -{letter} needs a value", usage)

@@ -18,6 +18,7 @@ import mercer
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data
 from mercer.cli.libsvm.grid_file import Cell, line_of
+from mercer.cli.machines import Estimator
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.tables.estimator import Tabular
 
@@ -35,7 +36,7 @@ class GridSearch:
     """A grid, the data it is searched on, and what is told of its cells."""
 
     args: argparse.Namespace
-    estimator: Any
+    estimator: Estimator
     prefix: str  # of the machine's parameters in the estimator
     X: Any
     y: Any

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mercer.arrays import Floats
 from mercer.cli.data import read_data
 from mercer.cli.formats import format_of
-from mercer.cli.libsvm.flags import SCALE
-from mercer.cli.libsvm.scaling import Scaling
 from mercer.cli.terminal import Subparsers, add_command
-
-_ROWS_AT_ONCE = 4096
+from mercer.errors import ModelFormatError
+from mercer.files.atomic_write import replacing
+from mercer.files.model_text import as_float, as_integer
 
 
 def register(commands: Subparsers) -> None:
@@ -24,19 +29,18 @@ def register(commands: Subparsers) -> None:
         ("mercer scale -r ranges test > test.scaled", "with the ranges of the training rows"),
         description="Scale every feature to [lower, upper] as svm-scale does; the result goes to standard output. "
         "Tables need none of this: mercer train standardises their columns and keeps how in the model.",
-        letters=SCALE,
         files="data_file",
     )
     parser.add_argument("file", metavar="DATA", help="LIBSVM text; - is standard input")
-    parser.add_argument("--lower", type=float, default=-1.0, help="of every feature, -l (-1)")
-    parser.add_argument("--upper", type=float, default=1.0, help="of every feature, -u (1)")
+    parser.add_argument("-l", "--lower", type=float, default=-1.0, help="of every feature (-1)")
+    parser.add_argument("-u", "--upper", type=float, default=1.0, help="of every feature (1)")
     parser.add_argument(
-        "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too, -y LOWER UPPER"
+        "-y", "--target-range", type=_two, metavar="LOWER,UPPER", help="scale the targets too; after -y two words"
     )
     files = parser.add_mutually_exclusive_group()
-    files.add_argument("--save", metavar="RANGES", help="write the ranges, for --restore, -s")
-    files.add_argument("--restore", metavar="RANGES", help="use the ranges of another file, -r")
-    parser.add_argument("--quiet", action="store_true", help="no warnings (-q)")
+    files.add_argument("-s", "--save", metavar="RANGES", help="write the ranges, for --restore")
+    files.add_argument("-r", "--restore", metavar="RANGES", help="use the ranges of another file")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no warnings")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -72,9 +76,9 @@ def _write(scaling: Scaling, X: Any, y: Any) -> int:
     """Every row on standard output; how many values that were."""
     targets = scaling.targets(y).tolist()
     written = 0
-    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+    for start in range(0, X.shape[0], 4096):  # dense rows, of which memory holds some at a time
         lines = []
-        for label, row in zip(targets[start:], scaling.rows(X[start : start + _ROWS_AT_ONCE]).tolist(), strict=False):
+        for label, row in zip(targets[start:], scaling.rows(X[start : start + 4096]).tolist(), strict=False):
             pairs = [f"{j}:{value:g} " for j, value in enumerate(row, 1) if value != 0]
             written += len(pairs)
             lines.append(f"{label:.17g} {''.join(pairs)}\n")
@@ -88,3 +92,113 @@ def _two(text: str) -> tuple[float, float]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not two numbers, LOWER,UPPER") from None
     return lower, upper
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """Least and largest value of each feature (equal: dropped), where they go, and the same for the target or None."""
+
+    lower: float
+    upper: float
+    least: Floats
+    largest: Floats
+    target: tuple[float, float, float, float] | None = None  # lower, upper, least, largest
+
+    @classmethod
+    def of(cls, X: Any, y: Floats, lower: float, upper: float, target: tuple[float, float] | None) -> Scaling:
+        """The ranges of a data set."""
+        if not upper > lower or (target is not None and not target[1] > target[0]):
+            raise ValueError("inconsistent lower/upper specification: upper must be above lower")
+        n, d = X.shape
+        least, largest = (
+            np.asarray(getattr(X, name)(axis=0).toarray(), dtype=np.float64).ravel() if n else np.zeros(d)
+            for name in ("min", "max")
+        )
+        ends = None if target is None else (*target, float(y.min()), float(y.max()))
+        return cls(lower, upper, least, largest, ends)
+
+    def rows(self, X: Any) -> Floats:
+        """The scaled rows, dense: 0 is in general not what 0 becomes. Features without a range are 0."""
+        values = np.zeros((X.shape[0], max(len(self.least), X.shape[1])))
+        values[:, : X.shape[1]] = X.toarray()
+        out = np.zeros_like(values)
+        for j in range(len(self.least)):
+            if self.least[j] != self.largest[j]:
+                out[:, j] = _scaled(values[:, j], self.least[j], self.largest[j], self.lower, self.upper)
+        return out
+
+    def targets(self, y: Floats) -> Floats:
+        """The scaled targets, or the targets."""
+        if self.target is None:
+            return y
+        lower, upper, least, largest = self.target
+        return _scaled(y, least, largest, lower, upper) if least != largest else y
+
+    def varying_without_range(self, X: Any) -> list[int]:
+        """Features (from 1) of the data that are dropped although they vary."""
+        high, low = X.max(axis=0).toarray().ravel(), X.min(axis=0).toarray().ravel()
+        known = np.zeros(X.shape[1], dtype=bool)
+        n = min(len(self.least), X.shape[1])
+        known[:n] = (self.least != self.largest)[:n]
+        return (np.flatnonzero(~known & (high != low)) + 1).tolist()
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """svm-scale's range file."""
+        lines = []
+        if self.target is not None:
+            lower, upper, least, largest = self.target
+            lines += ["y", f"{lower:.17g} {upper:.17g}", f"{least:.17g} {largest:.17g}"]
+        lines += ["x", f"{self.lower:.17g} {self.upper:.17g}"]
+        ranges = enumerate(zip(self.least.tolist(), self.largest.tolist(), strict=True), 1)
+        lines += [f"{j} {a:.17g} {b:.17g}" for j, (a, b) in ranges if a != b]
+        with replacing(path) as file:
+            file.write(("\n".join(lines) + "\n").encode("ascii"))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Scaling:
+        """What `save`, or svm-scale, wrote."""
+        name = os.fspath(path)
+        text = Path(path).read_text(encoding="ascii", errors="backslashreplace")
+        lines = [line.split() for line in text.splitlines()]
+        where = iter(range(1, len(lines) + 1))
+
+        def numbers(count: int) -> list[str]:
+            number = next(where, None)
+            if number is None or len(lines[number - 1]) != count:
+                raise ModelFormatError(f"{name}:{number or 'end'}: expected {count} values of svm-scale's range file")
+            return lines[number - 1]
+
+        target = None
+        (word,) = numbers(1)
+        if word == "y":
+            ends = [as_float(text, name) for _ in range(2) for text in numbers(2)]
+            target = (ends[0], ends[1], ends[2], ends[3])
+            (word,) = numbers(1)
+        if word != "x":
+            raise ModelFormatError(f"{name}: expected the line 'x' of a range file of svm-scale, found {word!r:.40}")
+        lower, upper = (as_float(text, name) for text in numbers(2))
+        ranges: dict[int, tuple[float, float]] = {}
+        for number in where:
+            if len(lines[number - 1]) != 3:
+                raise ModelFormatError(f"{name}:{number}: expected an index and its least and largest value")
+            index, low, high = lines[number - 1]
+            j = as_integer(index, f"{name}:{number}")
+            if j < 1 or j in ranges:
+                raise ModelFormatError(f"{name}:{number}: index {j} is no new feature; they count from 1")
+            ranges[j] = as_float(low, f"{name}:{number}"), as_float(high, f"{name}:{number}")
+        d = max(ranges, default=0)
+        if d > 100 * (len(ranges) + 1000):
+            raise ModelFormatError(f"{name}: index {d} is out of proportion to the {len(ranges)} ranges listed")
+        least, largest = np.zeros(d), np.zeros(d)
+        for j, (a, b) in ranges.items():
+            least[j - 1], largest[j - 1] = a, b
+        return cls(lower, upper, least, largest, target)
+
+
+def _scaled(values: Floats, least: float, largest: float, lower: float, upper: float) -> Floats:
+    out = lower + (upper - lower) * (values - least) / (largest - least)
+    out[values == least] = lower
+    out[values == largest] = upper
+    return np.asarray(out)

@@ -17,11 +17,10 @@ from mercer import files
 from mercer.arrays import freeze
 from mercer.calibration.density_marks import density_marks
 from mercer.calibration.laplace import laplace_scale
-from mercer.cli.data import Data, read_data
+from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
-from mercer.cli.libsvm.labels import integer_labels, order_of_appearance
 from mercer.cli.libsvm.probability import fit_sigmoid
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, build, is_own
+from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build, is_own
 from mercer.cli.terminal import Clock, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
@@ -32,8 +31,6 @@ from mercer.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.report import Rows
-
-_PLATT_FOLDS = 5
 
 
 class LibsvmText:
@@ -72,7 +69,7 @@ class LibsvmText:
         for label in names:
             print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
 
-    def model(self, data: Data, class_weight: dict[Any, float] | str | None) -> Any:
+    def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
         args = self._args
         if args.probability and class_weight == "balanced":
             raise ValueError("-b 1 takes --weight, not --class-weight")
@@ -93,46 +90,46 @@ class LibsvmText:
     def split(self, data: Data) -> tuple[Rows, Rows]:
         return (data.X, data.y), (data.X[:0], data.y[:0])
 
-    def conclude(self, model: Any, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        args, fitted = self._args, model
-        if self._own:
-            self._conclude_own(fitted, clock)
-            return
+    def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
+        told, lines = self._save_own(model) if self._own else self._save(model, data)
+        if self._args.json:
+            print(json.dumps(_report(model, self.path, clock.total, **told), indent=2))
+        else:
+            self._say("\n".join(lines))
+
+    def _save(self, fitted: Estimator, data: Data) -> tuple[dict[str, Any], list[str]]:
+        """Write one of LIBSVM's machines; what is told of it to a program and to a person."""
+        args = self._args
         layout = layout_of if self._saves_mercer else libsvm_from_estimator
         order = order_of_appearance(data.y) if args.machine in CLASSIFIERS else None
         found = layout(fitted, label_order=order)
         lines = _solver_lines(args, fitted, found, data.y)
         if args.probability:
             with waiting("cross-validating for probabilities", args.quiet or args.json, verbose=args.verbose):
-                found, more = _with_probabilities(args, model, found, data)
+                found, more = _with_probabilities(args, fitted, found, data)
             lines += more
         if self._saves_mercer:
-            _save(found, fitted, self.path)
+            _save_estimator(found, fitted, self.path)
         else:
             write_libsvm_model(found if self._serials is None else _with_serials(found, self._serials), self.path)
-        if args.json:
-            told = {
-                "machine": found.svm_type,
-                "kernel": str(fitted.kernel_),
-                "labels": None if found.label is None else list(found.label),
-                "rho": found.rho.tolist(),
-                "support_vectors": len(found.coefficients),
-                "probability": found.has_probabilities,
-            }
-            print(json.dumps(_report(fitted, self.path, clock.total, **told), indent=2))
-        else:
-            self._say("\n".join(lines))
+        told = {
+            "machine": found.svm_type,
+            "kernel": str(fitted.kernel_),
+            "labels": None if found.label is None else list(found.label),
+            "rho": found.rho.tolist(),
+            "support_vectors": len(found.coefficients),
+            "probability": found.has_probabilities,
+        }
+        return told, lines
 
-    def _conclude_own(self, fitted: Any, clock: Clock) -> None:
+    def _save_own(self, fitted: Estimator) -> tuple[dict[str, Any], list[str]]:
+        """Write a machine that LIBSVM does not have."""
         files.save(fitted, self.path)
-        if self._args.json:
-            labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
-            n_support = len(fitted.support_) if hasattr(fitted, "support_") else None
-            told = {"machine": self._args.machine, "labels": labels, "support_vectors": n_support}
-            print(json.dumps(_report(fitted, self.path, clock.total, **told), indent=2))
-            return
-        support = [f"Total nSV = {len(fitted.support_)}"] if hasattr(fitted, "support_") else []
-        self._say("\n".join([f"{type(fitted).__name__}: {fitted.stop_reason_}", str(fitted.certificate_), *support]))
+        labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
+        count = len(fitted.support_) if hasattr(fitted, "support_") else None
+        support = [] if count is None else [f"Total nSV = {count}"]
+        lines = [f"{type(fitted).__name__}: {fitted.stop_reason_}", str(fitted.certificate_), *support]
+        return {"machine": self._args.machine, "labels": labels, "support_vectors": count}, lines
 
     def _say(self, text: str) -> None:
         if not self._args.quiet and not self._args.json:
@@ -182,7 +179,7 @@ def _one_label(args: argparse.Namespace, label: int) -> LibsvmModel:
     return LibsvmModel(args.machine, "linear", {}, np.empty(0), empty, vectors, (label,), (0,))
 
 
-def _save(model: LibsvmModel, fitted: Any, path: Path) -> None:
+def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
     """As .mercer; an estimator's pairs run in its own order of the classes, not in that of their appearance."""
     own = model if model.label is None else relabelled(model, list(layout_of(fitted).label or ()))
     learnt = (("probA_", own.prob_a), ("probB_", own.prob_b), ("prob_density_marks_", own.density_marks))
@@ -195,7 +192,7 @@ def _save(model: LibsvmModel, fitted: Any, path: Path) -> None:
 # --- what svm-train prints -------------------------------------------------------------------------------------------
 
 
-def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: Any) -> list[str]:
+def _solver_lines(args: argparse.Namespace, fitted: Estimator, model: LibsvmModel, y: Any) -> list[str]:
     lines = []
     parts = fitted.certificate_.parts or (fitted.certificate_,)
     pairs = planes(model.nr_class, against_rest=False)  # the estimator's
@@ -225,7 +222,7 @@ def _solver_lines(args: argparse.Namespace, fitted: Any, model: LibsvmModel, y: 
     return lines
 
 
-def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
+def _prices(C: float, fitted: Estimator, model: LibsvmModel, pair: tuple[int, int]) -> list[float]:
     """C of the two classes of a pair."""
     if model.label is None:
         return [C]
@@ -233,7 +230,7 @@ def _prices(C: float, fitted: Any, model: LibsvmModel, pair: tuple[int, int]) ->
     return [C * factor[model.label[c]] for c in pair]
 
 
-def _report(fitted: Any, path: Path, seconds: float, **found: Any) -> dict[str, Any]:
+def _report(fitted: Estimator, path: Path, seconds: float, **found: Any) -> dict[str, Any]:
     """What is known of a machine, for a program."""
     return {
         "mercer": mercer.__version__,
@@ -255,7 +252,7 @@ def _with_probabilities(
     """The model with what -b 1 adds, and the lines that svm-train prints for it."""
     X, y = data.X, data.y
     if args.machine in REGRESSORS:
-        sigma = laplace_scale(y - held_out(model, X, y, deal(len(y), _PLATT_FOLDS, args.seed)))
+        sigma = laplace_scale(y - held_out(model, X, y, deal(len(y), 5, args.seed)))
         return replace(found, prob_a=np.array([sigma])), [
             "Prob. model for test data: target value = predicted value + z,",
             f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma= {sigma:g}",
@@ -273,7 +270,7 @@ def _with_probabilities(
         first, second = found.label[i], found.label[j]
         rows = np.flatnonzero((y == first) | (y == second))
         own = (weights.get(first, 1.0), weights.get(second, 1.0))
-        f = pair_decisions(model, rows_of(X, rows, rows, model), y[rows] == first, own, _PLATT_FOLDS, args.seed)
+        f = pair_decisions(model, rows_of(X, rows, rows, model), y[rows] == first, own, args.seed)
         sigmoids.append(fit_sigmoid(f, y[rows] == first))
     A, B = np.array(sigmoids).T
     return replace(found, prob_a=A, prob_b=B), []

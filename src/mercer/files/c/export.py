@@ -15,8 +15,7 @@ import mercer
 from mercer.arrays import is_sparse
 from mercer.files.atomic_write import replacing
 from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
-from mercer.files.c.labels import in_order, prediction, prototypes
-from mercer.files.c.text import floats, function, in_comment, integers, number
+from mercer.files.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
 from mercer.files.c.trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
 from mercer.files.exported_parts import Parts, checked_name
 from mercer.kernels import Recipe
@@ -24,10 +23,6 @@ from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
 
 DTYPES = ("float32", "float64", "fixed32")
-# Coefficients of which fewer than this share are not zero are listed with their places.
-_SPARSE_SHARE = 0.5
-# How far outputs may be from Python's, as a share of the largest.
-_MOST_DIFFERENCE = 1e-2
 
 
 def export_c(
@@ -100,7 +95,7 @@ def export_c(
         body, off = fixed_point_body(parts, name), largest_difference(parts, *fixed_point_outputs(parts))
     else:
         body, off = _float_body(parts, name, dtype), largest_difference(parts, *float_outputs(parts, dtype))
-    if not off <= _MOST_DIFFERENCE:
+    if not off <= 0.01:
         raise ValueError(
             f"{dtype} is too coarse for this model: at its own vectors the outputs would be off by {off:.2g} of the "
             "largest; standardise the features before training, or export with dtype='float64'"
@@ -138,7 +133,7 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
     lines += floats(f"{name}_vectors", prepared(recipe, parts.vectors), dtype)
     table = parts.table
-    sparse = is_sparse(table) and table.nnz < _SPARSE_SHARE * table.shape[0] * table.shape[1]
+    sparse = is_sparse(table) and 2 * table.nnz < table.shape[0] * table.shape[1]
     if sparse:
         table = table.tocsr()
         lines += integers("long", f"{name}_starts", table.indptr) + integers("int", f"{name}_outputs", table.indices)

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.files.c.labels import in_order, prediction, prototypes
-from mercer.files.c.text import function, integers
+from mercer.files.c.text import function, in_order, integers, prediction, prototypes
 from mercer.files.c.trial import scaled_rows
 from mercer.files.exported_parts import Parts
 from mercer.kernels.matrices import dense
@@ -30,10 +29,6 @@ _ROW_BITS, _ROOM, _MOST_FEATURES = 23, 4.0, 1 << 15
 _BITS = 30
 # Bits after the point of an exponent of 2, of its place in the table, and an exponent whose value is zero.
 _EXPONENT_BITS, _TABLE_BITS, _ZERO_EXPONENT = 24, 8, 31
-# How large the entries of rows are at least expected to be under a linear kernel, after scaling.
-_LARGEST_ROW = 256.0
-# Outputs beyond this are taken as it, so that those near zero are told apart.
-_LARGEST_OUTPUT = 4096.0
 
 
 @dataclass(frozen=True)
@@ -126,7 +121,7 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
     largest = float(np.abs(parts.vectors).max(initial=0.0))
     seen = float(np.abs(scaled_rows(parts, parts.examples)).max(initial=0.0))
     vector = scaled = _bits_for(_ROOM * max(largest, seen), _ROW_BITS)
-    end = max(0.0 if parts.told_rows else _LARGEST_ROW, _ROOM * seen)
+    end = max(0.0 if parts.told_rows else 256.0, _ROOM * seen)
     if parts.recipe.inner == "dot":  # the vectors, which may be weights, do not tell how large rows are
         vector, scaled = _bits_for(largest, _ROW_BITS), _bits_for(end, _ROW_BITS)
     row, room = scaled, _ROW_BITS
@@ -148,7 +143,8 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
     coefficient = _bits_for(float(np.abs(table).max(initial=0.0)), _BITS)
     bound = float((np.abs(table).sum(axis=0) * most + np.abs(b)).max(initial=1e-30))
     product = max(0, value + coefficient - _bits_for(bound, 61))
-    usual = min(bound, _LARGEST_OUTPUT) if parts.labels is not None else bound
+    # Of classes, outputs beyond 4096 are taken as it, so that those near zero are told apart.
+    usual = min(bound, 4096.0) if parts.labels is not None else bound
     output = min(_bits_for(usual, _BITS), value + coefficient - product)
     return _Formats(row, room, scaled, vector, value, coefficient, product, output), lost
 

@@ -1,4 +1,4 @@
-"""Pieces of C text: tables of constants that read back as the same numbers."""
+"""Pieces of C text: tables of constants that read back as the same numbers, and labels from a machine's outputs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-# Columns of a line.
-_WIDTH = 118
+from mercer.files.exported_parts import Parts
 
 
 def number(value: float, dtype: str) -> str:
@@ -53,7 +52,7 @@ def block(told: Iterable[str], indent: str = "  ") -> list[str]:
     """Constants in lines of the usual width."""
     lines, line = [], indent
     for one in told:
-        if len(line) + len(one) + 2 > _WIDTH and line.strip():
+        if len(line) + len(one) + 2 > 118 and line.strip():
             lines.append(line.rstrip())
             line = indent
         line += f"{one}, "
@@ -79,3 +78,115 @@ def string_literal(text: str) -> str:
         plain = 32 <= byte < 127 and character not in '"\\?'
         out.append(character if plain else f"\\{byte:03o}")
     return '"' + "".join(out) + '"'
+
+
+def prototypes(parts: Parts, name: str, real: str) -> list[str]:
+    """What other files can call, and how."""
+    told = [f"#define {name.upper()}_FEATURES {parts.n_features}", f"#define {name.upper()}_OUTPUTS {len(parts.b)}"]
+    told.append(f"void {name}_decision(const {real} *x, {real} *f);")
+    head = _predict_head(parts, name, real)
+    return [*told, f"{head};"] if head else told
+
+
+def _predict_head(parts: Parts, name: str, real: str) -> str:
+    if parts.labels is None:
+        return f"{real} {name}_predict(const {real} *x)" if len(parts.b) == 1 else ""
+    kind = _kind(parts.labels)
+    return f"{kind}{'' if kind.endswith('*') else ' '}{name}_predict(const {real} *x)"
+
+
+def _kind(labels: Any) -> str:
+    """The type of a label."""
+    kind = np.asarray(labels).dtype.kind
+    if kind in "UO":
+        return "const char *"
+    if kind == "b":
+        return "int"
+    if kind == "f":
+        return "double"
+    largest = max(abs(int(np.min(labels))), abs(int(np.max(labels))))
+    return "int" if largest < 2**31 else "long long" if largest < 2**63 else "unsigned long long"
+
+
+def _constants(labels: Any) -> list[str]:
+    kind = np.asarray(labels).dtype.kind
+    listed = np.asarray(labels).tolist()
+    if kind in "UO":
+        if any("\0" in text for text in listed):
+            raise TypeError("a class has a label with a zero character, at which a string of C would end")
+        return [string_literal(text) for text in listed]
+    if kind == "f":
+        return [repr(label) for label in listed]
+    if any(label == -(2**63) for label in listed):
+        raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
+    suffix = {"int": "", "long long": "LL", "unsigned long long": "ULL"}[_kind(labels)]
+    return [f"{int(label)}{suffix}" for label in listed]
+
+
+def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """NAME_predict, if there is one thing to predict."""
+    head = _predict_head(parts, name, real)
+    if not head:
+        return []
+    body = [f"{real} f[{len(parts.b)}];", *_code(parts, name, real, absolute)]
+    if parts.labels is None:
+        return function(head, body)
+    told = _constants(parts.labels)
+    kind = _kind(parts.labels)
+    star = "const char *const " if kind.endswith("*") else f"const {kind} "
+    table = [f"static {star}{name}_labels[{len(told)}] = {{", *block(told), "};", ""]
+    return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
+
+
+def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """Lines that set `best` to the place of the label, or return the value."""
+    decide, k = f"{name}_decision(x, f);", 0 if parts.labels is None else len(parts.labels)
+    if parts.decides == "values":
+        return [decide, "return f[0];"]
+    if parts.decides == "sign":
+        return ["int best;", decide, "best = f[0] >= 0;"]
+    largest = ["best = 0;", f"for (i = 1; i < {k}; i++)", "  if ({0}[i] > {0}[best]) best = i;"]
+    if parts.decides == "largest":
+        return ["int best, i;", decide, *(line.format("f") for line in largest)]
+    count = [
+        f"for (i = 0; i < {k}; i++) votes[i] = 0;",
+        f"for (i = 0, p = 0; i < {k}; i++)",
+        f"  for (j = i + 1; j < {k}; j++, p++) votes[f[p] > 0 ? i : j]++;",
+    ]
+    if parts.decides == "votes":
+        return ["int best, i, j, p;", f"int votes[{k}];", decide, *count, *(line.format("votes") for line in largest)]
+    return [
+        "int best, i, j, p;",
+        f"int votes[{k}];",
+        f"{real} sure[{k}];",
+        decide,
+        *count,
+        f"for (i = 0; i < {k}; i++) sure[i] = 0;",
+        f"for (i = 0, p = 0; i < {k}; i++)",
+        f"  for (j = i + 1; j < {k}; j++, p++) {{",
+        "    sure[i] += f[p];",
+        "    sure[j] -= f[p];",
+        "  }",
+        f"for (i = 0; i < {k}; i++) sure[i] = (real)votes[i] + sure[i] / (3 * ({absolute}(sure[i]) + 1));".replace(
+            "(real)", f"({real})"
+        ),
+        *(line.format("sure") for line in largest),
+    ]
+
+
+def in_order(rank: Any, real: str) -> list[str]:
+    """Lines that put the outputs into the order of their quantiles: those that cross change places."""
+    n = len(rank)
+    places = ", ".join(str(int(place)) for place in rank)
+    return [
+        f"for (i = 1; i < {n}; i++) {{",
+        f"  const {real} value = f[i];",
+        "  for (o = i; o > 0 && f[o - 1] > value; o--) f[o] = f[o - 1];",
+        "  f[o] = value;",
+        "}",
+        f"for (i = 0; i < {n}; i++) c[i] = f[i];",
+        "{",
+        f"  static const int rank[{n}] = {{{places}}};",
+        f"  for (i = 0; i < {n}; i++) f[i] = c[rank[i]];",
+        "}",
+    ]

@@ -16,41 +16,50 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import stat
 import struct
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.mercer_file.stored_array import (
-    DTYPES,
-    Array,
-    Entry,
-    checked_entry,
-    digest_of,
-    parsed_json,
-    pieces,
-    read_array,
-)
 
 VERSION: Final = 1
-_ALIGNMENT: Final = 64
 _LENGTH: Final = struct.Struct("<Q")
 _FORMAT: Final = b'{"__metadata__":{"format":"mercer","version":"'
 _BEGINNING: Final = _FORMAT + f'{VERSION}","sha256":"'.encode()
 _NO_DIGEST: Final = b"0" * 64
 _FIELDS: Final = {"dtype", "shape", "data_offsets"}
-# safetensors' names.
+DTYPES: Final = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
+# safetensors' names of them.
 _NAMES: Final = dict(
     zip(DTYPES, ("BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64"), strict=True)
 )
 _BY_NAME: Final = {name: dtype for dtype, name in _NAMES.items()}
 HEAD: Final = _LENGTH.size + len(_FORMAT)  # as many bytes show whether a file is ours
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What the header says of an array, checked against the file's size."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    order: str
+    offset: int
+    nbytes: int
+    sha256: str
 
 
 def is_container(head: bytes) -> bool:
@@ -69,7 +78,7 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which a .mercer file cannot hold")
         order = _order(array)
         buffers[name] = np.asarray(array, dtype=dtype).ravel(order=order).view(np.uint8).data
-        kept[name] = {"order": order, "sha256": digest_of(buffers[name])}
+        kept[name] = {"order": order, "sha256": _digest_of(buffers[name])}
         shape = list(array.shape if order == "C" else array.shape[::-1])
         tensors[name] = {"dtype": _NAMES[dtype.str], "shape": shape}
     names = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
@@ -84,13 +93,13 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
         "arrays": _json(kept),
     }
     text = _json({"__metadata__": metadata} | {name: tensors[name] for name in names}).encode("ascii")
-    text += b" " * (-(len(text) + _LENGTH.size) % _ALIGNMENT)
+    text += b" " * (-(len(text) + _LENGTH.size) % 64)
     start = len(_BEGINNING)
     text = text[:start] + hashlib.sha256(text).hexdigest().encode() + text[start + len(_NO_DIGEST) :]
     with replacing(path) as file:
         file.write(_LENGTH.pack(len(text)) + text)
         for name in names:
-            for part in pieces(buffers[name]):
+            for part in _pieces(buffers[name]):
                 file.write(part)
 
 
@@ -137,7 +146,7 @@ def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[di
                 )
         if end != size:
             raise ModelFormatError(f"{where} is damaged: {size - end} bytes follow the last array")
-        return content, {entry.name: read_array(file, entry, where, mmap) for entry in entries}
+        return content, {entry.name: _read_array(file, entry, where, mmap) for entry in entries}
 
 
 def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -153,7 +162,7 @@ def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any], list[Entry]]:
+def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any], list[_Entry]]:
     """The content and the arrays' places, with the file at the end of the header."""
     (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
     if length > size - _LENGTH.size:
@@ -171,39 +180,109 @@ def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any],
     digest = hashlib.sha256(text[:start] + _NO_DIGEST + text[stop:]).hexdigest()
     if text[start:stop] != digest.encode():
         raise ModelFormatError(f"{where} is damaged: its header's checksum does not match")
-    tensors = parsed_json(text, f"{where}: the header")
+    tensors = _parsed_json(text, f"{where}: the header")
     metadata = tensors.pop("__metadata__")
     names = {"format", "version", "sha256", "content", "arrays"}
     if metadata.keys() != names or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFormatError(f"{where}: the metadata must be exactly the strings {sorted(names)}")
-    content = parsed_json(metadata["content"], f"{where}: the content")
-    kept = parsed_json(metadata["arrays"], f"{where}: the list of arrays")
+    content = _parsed_json(metadata["content"], f"{where}: the content")
+    kept = _parsed_json(metadata["arrays"], f"{where}: the list of arrays")
     if kept.keys() != tensors.keys():
         raise ModelFormatError(f"{where}: the arrays and their checksums have different names")
     return content, _entries(tensors, kept, _LENGTH.size + length, where)
 
 
-def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: str) -> list[Entry]:
+def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: str) -> list[_Entry]:
     entries = []
     end = 0
     for name, item in tensors.items():
-        place, more = f"{where}: array", kept[name]
+        place, more = f"{where}: array {name!r}", kept[name]
         if not isinstance(item, dict) or item.keys() != _FIELDS:
-            raise ModelFormatError(f"{place} {name!r} must be described by exactly {sorted(_FIELDS)}")
+            raise ModelFormatError(f"{place} must be described by exactly {sorted(_FIELDS)}")
         if not isinstance(more, dict) or more.keys() != {"order", "sha256"}:
-            raise ModelFormatError(f"{place} {name!r} must have an order and a checksum")
-        dtype = _BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
-        if dtype is None:
-            raise ModelFormatError(f"{place} {name!r}: dtype {item['dtype']!r} is none of {', '.join(_BY_NAME)}")
-        shape = item["shape"]
-        if more["order"] == "F" and isinstance(shape, list):
-            shape = shape[::-1]
-        entry = checked_entry(f"{place} {name!r}", name, dtype, shape, more["order"], start + end, more["sha256"])
-        if item["data_offsets"] != [end, end + entry.nbytes]:
+            raise ModelFormatError(f"{place} must have an order and a checksum")
+        shape, order, sha256 = item["shape"], more["order"], more["sha256"]
+        found = _BY_NAME.get(item["dtype"]) if isinstance(item["dtype"], str) else None
+        if found is None:
+            raise ModelFormatError(f"{place}: dtype {item['dtype']!r} is none of {', '.join(_BY_NAME)}")
+        if order not in ("C", "F"):
+            raise ModelFormatError(f"{place}: order {order!r} is neither 'C' nor 'F'")
+        # bool is an int to isinstance, and no count
+        if not isinstance(shape, list) or len(shape) > 8 or not all(type(n) is int and n >= 0 for n in shape):
+            raise ModelFormatError(f"{place}: shape {shape!r} is not a list of at most 8 counts")
+        dtype = np.dtype(found)
+        # NumPy multiplies the lengths that are not zero even if the array is empty; Python's integers are exact.
+        if math.prod(max(length, 1) for length in shape) * dtype.itemsize > sys.maxsize:
+            raise ModelFormatError(f"{place}: shape {shape!r} is larger than any memory")
+        if not isinstance(sha256, str):
+            raise ModelFormatError(f"{place}: its checksum must be a string")
+        nbytes = math.prod(shape) * dtype.itemsize
+        if item["data_offsets"] != [end, end + nbytes]:
             raise ModelFormatError(
-                f"{place} {name!r} is said to lie at bytes {item['data_offsets']!r:.60}, but its shape and what comes "
-                f"before it put it at {[end, end + entry.nbytes]}"
+                f"{place} is said to lie at bytes {item['data_offsets']!r:.60}, but its shape and what comes "
+                f"before it put it at {[end, end + nbytes]}"
             )
-        end += entry.nbytes
-        entries.append(entry)
+        lengths = tuple(shape if order == "C" else shape[::-1])
+        entries.append(_Entry(name, dtype, lengths, order, start + end, nbytes, sha256))
+        end += nbytes
     return entries
+
+
+def _parsed_json(text: bytes | str, where: str) -> dict[str, Any]:
+    """A JSON object, in which no key stands twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a key stands twice in one object")
+        return found
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        plain = text.decode() if isinstance(text, bytes) else text
+        value = json.loads(plain, object_pairs_hook=unique, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"{where} is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ModelFormatError(f"{where} must be a JSON object")
+    return value
+
+
+def _pieces(buffer: memoryview) -> Iterator[memoryview]:
+    """The buffer in pieces, between which Ctrl-C is answered."""
+    return (buffer[start : start + (1 << 20)] for start in range(0, len(buffer), 1 << 20))
+
+
+def _digest_of(buffer: memoryview) -> str:
+    """The SHA-256 of a buffer, in hexadecimal."""
+    digest = hashlib.sha256()
+    for part in _pieces(buffer):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _read_array(file: BinaryIO, entry: _Entry, where: str, mmap: bool) -> Array:
+    """The array at the file's position, read-only; with ``mmap`` a view of the file."""
+    mapped = mmap and entry.nbytes > 0
+    flat: Array = np.empty(0 if mapped else entry.nbytes, dtype=np.uint8)
+    if mapped:
+        flat = np.asarray(np.memmap(file, dtype=np.uint8, mode="r", offset=entry.offset, shape=(entry.nbytes,)))
+        file.seek(entry.offset + entry.nbytes)
+    digest = hashlib.sha256()
+    for part in _pieces(flat.data):
+        if not mapped and file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
+            raise ModelFormatError(f"{where} was truncated while it was read, inside array {entry.name!r}")
+        digest.update(part)
+    if digest.hexdigest() != entry.sha256:
+        raise ModelFormatError(
+            f"{where} is damaged: array {entry.name!r}, {entry.nbytes} bytes from byte {entry.offset}, "
+            "does not match its checksum"
+        )
+    if entry.dtype == np.bool_ and entry.nbytes and flat.max() > 1:
+        raise ModelFormatError(f"{where}: array {entry.name!r} is boolean but holds bytes other than 0 and 1")
+    array: Array = flat.view(entry.dtype).reshape(entry.shape, order="F" if entry.order == "F" else "C")
+    array = array.astype(entry.dtype.newbyteorder("="), copy=False)
+    array.flags.writeable = False
+    return array

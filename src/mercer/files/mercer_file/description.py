@@ -12,7 +12,7 @@ Numbers, strings, lists and dictionaries stand for themselves. Everything else i
     {"$": "type", "name": ..., "instance": ...}     a type of numbers, such as np.float64, or its np.dtype
     {"$": "function", "name": ...}                  one of `FUNCTIONS`
     {"$": "kernel", "name": ..., "params": {...}}   a class of `mercer.kernels`, by name, with its parameters
-    {"$": "estimator", "class": ..., ...}           see mercer.files.mercer_file.model_description
+    {"$": "estimator", "class": ..., ...}           see mercer.files.mercer_file.model_file
 
 Every name is looked up in a list of this package, and none is a module or a path, so reading one cannot run code.
 """
@@ -32,7 +32,7 @@ import scipy.sparse as sp
 from mercer import kernels
 from mercer.arrays import freeze
 from mercer.errors import ModelFormatError
-from mercer.files.mercer_file.stored_array import DTYPES, Array
+from mercer.files.mercer_file.container import DTYPES, Array
 from mercer.fitting.pipeline.kinds import expect
 from mercer.kernels import Kernel
 
@@ -54,11 +54,13 @@ _TYPES: Final[dict[str, Any]] = {
     "inexact": np.inexact,
 }
 
-Describe = Callable[[Any, MutableMapping[str, Array], str], Any]
-Rebuild = Callable[[dict[str, Any], Mapping[str, Array], str], Any]
+Told = dict[str, Any]  # an object of JSON
+Arrays = MutableMapping[str, Array]
+Describe = Callable[[Any, Arrays, str], Any]
+Rebuild = Callable[[Told, Mapping[str, Array], str], Any]
 
 
-def describe(value: Any, arrays: MutableMapping[str, Array], where: str, other: Describe | None = None) -> Any:
+def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = None) -> Any:
     """``value`` as JSON; arrays inside it go to ``arrays`` under names that begin with ``where``.
 
     What is not in the vocabulary goes to ``other``, or is a TypeError.
@@ -134,7 +136,7 @@ def cannot_hold(value: object, where: str) -> TypeError:
     )
 
 
-def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
+def _describe_array(value: Array, arrays: Arrays, where: str) -> Told:
     strings = value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(s, str) for s in value.flat))
     if strings and value.ndim == 1:
         return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
@@ -153,7 +155,7 @@ def _describe_array(value: Array, arrays: MutableMapping[str, Array], where: str
 _ITEMS: Final = (str, bool, int, float, np.number, np.bool_, type(None))
 
 
-def _describe_csr(value: Any, arrays: MutableMapping[str, Array], where: str) -> dict[str, Any]:
+def _describe_csr(value: Any, arrays: Arrays, where: str) -> Told:
     rows = value.tocsr()
     parts = {part: describe(getattr(rows, part), arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")}
     return {"$": "csr", "shape": list(rows.shape), "matrix": isinstance(value, sp.spmatrix), **parts}
@@ -195,18 +197,18 @@ class _Reader:
         expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)}")
         return getattr(self, f"_{kind}")(told, where)
 
-    def _items(self, told: dict[str, Any], where: str) -> list[Any]:
+    def _items(self, told: Told, where: str) -> list[Any]:
         expect(isinstance(told["items"], list), f"{where}: its items must be a list")
         # Only tuples and dictionaries may hold models.
         reader = self if told["$"] in ("tuple", "dict") else _Reader(self.arrays, None)
         return [reader.value(item, f"{where}.{i}") for i, item in enumerate(told["items"])]
 
-    def _float(self, told: dict[str, Any], where: str) -> float:
+    def _float(self, told: Told, where: str) -> float:
         value = told["value"]
         expect(value in ("inf", "-inf", "nan"), f"{where}: {value!r} is none of 'inf', '-inf', 'nan'")
         return float(value)
 
-    def _scalar(self, told: dict[str, Any], where: str) -> Any:
+    def _scalar(self, told: Told, where: str) -> Any:
         dtype, value = told["dtype"], self.value(told["value"], where)
         number = dtype in DTYPES and isinstance(value, (bool, int, float))
         expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
@@ -215,10 +217,10 @@ class _Reader:
         except OverflowError as error:
             raise ModelFormatError(f"{where}: {error}") from None
 
-    def _tuple(self, told: dict[str, Any], where: str) -> tuple[Any, ...]:
+    def _tuple(self, told: Told, where: str) -> tuple[Any, ...]:
         return tuple(self._items(told, where))
 
-    def _dict(self, told: dict[str, Any], where: str) -> dict[Any, Any]:
+    def _dict(self, told: Told, where: str) -> dict[Any, Any]:
         items = self._items(told, where)
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
         expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
@@ -227,13 +229,13 @@ class _Reader:
         except TypeError as error:
             raise ModelFormatError(f"{where}: {error}") from None
 
-    def _array(self, told: dict[str, Any], where: str) -> Array:
+    def _array(self, told: Told, where: str) -> Array:
         name = told["name"]
         known = isinstance(name, str) and name in self.arrays
         expect(known, f"{where}: the file has no array named {name!r}")
         return self.arrays[name]
 
-    def _csr(self, told: dict[str, Any], where: str) -> Any:
+    def _csr(self, told: Told, where: str) -> Any:
         shape, parts = told["shape"], {}
         counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
         expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
@@ -255,12 +257,12 @@ class _Reader:
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
-    def _strings(self, told: dict[str, Any], where: str) -> Any:
+    def _strings(self, told: Told, where: str) -> Any:
         items = self._items(told, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
         return freeze(np.array(items, dtype=object if told["object"] is True else np.str_))
 
-    def _objects(self, told: dict[str, Any], where: str) -> Any:
+    def _objects(self, told: Told, where: str) -> Any:
         items, shape = self._items(told, where), told["shape"]
         plain = all(isinstance(item, _ITEMS) for item in items)
         expect(plain, f"{where}: every item must be a string, a number or null")
@@ -271,24 +273,24 @@ class _Reader:
         objects[:] = items
         return freeze(objects.reshape(shape))
 
-    def _slice(self, told: dict[str, Any], where: str) -> slice:
+    def _slice(self, told: Told, where: str) -> slice:
         items = self._items(told, where)
         whole = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
         expect(whole, f"{where}: a slice has a start, a stop and a step")
         return slice(*items)
 
-    def _type(self, told: dict[str, Any], where: str) -> Any:
+    def _type(self, told: Told, where: str) -> Any:
         name = told["name"]
         known = isinstance(name, str) and name in _TYPES
         expect(known, f"{where}: {name!r:.60} is no type of numbers that this mercer knows")
         return np.dtype(_TYPES[name]) if told["instance"] is True else _TYPES[name]
 
-    def _function(self, told: dict[str, Any], where: str) -> Any:
+    def _function(self, told: Told, where: str) -> Any:
         found = _function_named(told["name"])
         expect(found is not None, f"{where}: {told['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}")
         return found
 
-    def _kernel(self, told: dict[str, Any], where: str) -> Kernel:
+    def _kernel(self, told: Told, where: str) -> Kernel:
         found = _kernel_class(told["name"])
         if found is None:
             raise ModelFormatError(f"{where}: {told['name']!r} is not a kernel of this mercer")

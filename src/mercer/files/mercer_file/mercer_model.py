@@ -18,16 +18,14 @@ from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
-from mercer.files.mercer_file.model_description import machines_in
-from mercer.files.model import Model, margins_told, pair_names
+from mercer.files.mercer_file.model_file import machines_in
+from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.fitting.reports.dual_status import free_and_bounded
 from mercer.optional import require
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.threads import effective_n_threads
 from mercer.unsupervised.learner import Learner
-
-Facts = dict[str, Any]
 
 # Parameters of a training, of which a model that another program trained says nothing.
 _OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta", "lam", "slack", "solver", "max_iter")
@@ -36,7 +34,7 @@ _OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta",
 class MercerFile(Model):
     """What mercer saved."""
 
-    def __init__(self, model: Any, name: str) -> None:
+    def __init__(self, model: Estimator, name: str) -> None:
         self._model, self._name = model, name
         self._machines = machines_in(model)
         # A Pipeline may have features of ours before what predicts.
@@ -127,7 +125,7 @@ class MercerFile(Model):
 
     # --- other formats ---------------------------------------------------------------------------------------------
 
-    def estimator(self, n_features: int | None = None) -> Any:
+    def estimator(self, n_features: int | None = None) -> Estimator:
         return self._model
 
     def as_libsvm(self) -> LibsvmModel:
@@ -195,7 +193,7 @@ class MercerFile(Model):
         return facts
 
 
-def _outline(model: Any) -> str:
+def _outline(model: Estimator) -> str:
     """The classes that a model is made of, in one line."""
     held = [vars(model).get(name) for name in _PARTS]
     listed = [part for one in held for part in (one if isinstance(one, list) else [one])]
@@ -207,7 +205,7 @@ def _outline(model: Any) -> str:
 _PARTS = ("steps", "transformer_list", "transformers", "estimators", "estimator", "regressor", "transformer")
 
 
-def _summary(machine: Any) -> Facts:
+def _summary(machine: Estimator) -> Facts:
     """A line or two of one machine among several."""
     facts: Facts = {"class": type(machine).__name__}
     if hasattr(machine, "kernel_"):
@@ -226,7 +224,7 @@ def _plain(value: Any) -> Any:
     return {str(key): item for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def _weights(machine: Any) -> Facts:
+def _weights(machine: Estimator) -> Facts:
     """Of a linear machine that keeps w and no vectors."""
     w = np.atleast_2d(machine.coef_)
     norms = np.linalg.norm(w, axis=1).tolist()
@@ -237,7 +235,7 @@ def _weights(machine: Any) -> Facts:
     return facts
 
 
-def _vectors(machine: Any, expansion: Expansion, labels: list[str] | None) -> Facts:
+def _vectors(machine: Estimator, expansion: Expansion, labels: list[str] | None) -> Facts:
     facts: Facts = {}
     if labels is not None and hasattr(machine, "n_support_"):
         facts["support_vectors"] = dict(zip(labels, [int(n) for n in machine.n_support_], strict=True))
@@ -260,7 +258,7 @@ def _vectors(machine: Any, expansion: Expansion, labels: list[str] | None) -> Fa
     return facts if expansion.vectors is None else facts | margins_told(expansion.norms(), names)
 
 
-def _learnt(machine: Any) -> Facts:
+def _learnt(machine: Estimator) -> Facts:
     """The numbers that a machine without targets found."""
     names = ("eigenvalues_", "explained_variance_ratio_", "correlations_", "inertia_", "n_iter_", "converged_")
     facts: Facts = {name.rstrip("_"): _plain(getattr(machine, name)) for name in names if hasattr(machine, name)}
@@ -270,7 +268,7 @@ def _learnt(machine: Any) -> Facts:
     return facts
 
 
-def _certificate(machine: Any) -> Any:
+def _certificate(machine: Estimator) -> Any:
     found = getattr(machine, "certificate_", None)
     if found is None and hasattr(machine, "_compression_"):
         return "none of its own: this model was compressed"

@@ -1,23 +1,44 @@
 """``mercer.save`` and ``mercer.load``: a fitted model as a ``.mercer`` file.
 
 A file holds an estimator of mercer, or what scikit-learn's pipelines, transformers and wrappers make of it: a model of
-standardised data is of little use without the numbers it was standardised with.
+standardised data is of little use without the numbers it was standardised with. In its JSON they are
+
+    {"$": "estimator", "class": "SVC", "state": {"params": ..., "fitted": ...}, "arrays": ...}    mercer's, fitted
+    {"$": "estimator", "class": "PCA", "params": {...}, "fitted": {...}}                          of a table
+
+A class is looked up by name in `mercer.estimators` and in the tables of mercer.files.scikit.table and own_table, and
+nowhere else. What is saved is checked as what is loaded will be, so that no file is written that could not be read.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
 
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
+from mercer import estimators, unsupervised
 from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
-from mercer.files.mercer_file.container import read_container, write_container
-from mercer.files.mercer_file.model_description import describe_model, estimator_class, machines_in, rebuild_model
-from mercer.files.mercer_file.stored_array import Array
+from mercer.files.mercer_file.container import Array, read_container, write_container
+from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
+from mercer.files.mercer_file.own_table import OWN
+from mercer.files.scikit.checks import Config, Fitted, Plain
+from mercer.files.scikit.table import SCIKIT, Row
+from mercer.fitting.pipeline.kinds import Unsaved, expect
+from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.state import fitted_names, restored, state_of
 from mercer.tables.estimator import Tabular
+
+# What set_output was told, in scikit-learn's name for it.
+_OUTPUT: Final = "_sklearn_output_config"
+_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+_TABLE: Final = SCIKIT | OWN
+# What an error names: the names without an underscore, which users can import.
+_TOLD: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -102,3 +123,149 @@ def _compare(written: Any, path: str | bytes) -> None:
             "the model may predict differently; compare a few predictions, then save the model again",
             ModelVersionWarning,
         )
+
+
+def describe_model(model: Fitted, arrays: Arrays, where: str = "") -> Told:
+    """An estimator as JSON; its arrays go to ``arrays``. A TypeError names the step that cannot be saved, and why."""
+    name = type(model).__name__
+    where = where or name
+    if estimator_class(name) is type(model):
+        if not fitted_names(model):  # what a wrapper was given, and fitted copies of
+            params = describe(model.get_params(deep=False), arrays, where)
+            return {"$": "estimator", "class": name, "params": params}
+        header, fitted = state_of(model)
+        state, learnt = describe(header, arrays, where), describe(fitted, arrays, where)
+        output = {"output": dict(vars(model)[_OUTPUT])} if _OUTPUT in vars(model) else {}
+        return {"$": "estimator", "class": name, "state": state, "arrays": learnt, **output}
+    if _class_named(name) is not type(model):
+        raise _cannot_save(model, where)
+    row = _TABLE[name]
+    params = row.given(model)
+    learnt = {key: value for key, value in vars(model).items() if key not in params}
+    for key in learnt.keys() - row.fitted.keys():
+        raise TypeError(
+            f"{where}.{key} is no attribute of {name} that this mercer knows (scikit-learn {sklearn.__version__}), and "
+            "a .mercer file holds no others; use pickle or joblib"
+        )
+    try:
+        _check(model, row, learnt.keys())
+        plain = {
+            part: one for key, value in learnt.items() for part, one in row.fitted[key].to_plain(key, value).items()
+        }
+    except ModelFormatError as error:
+        raise TypeError(f"{where} ({name}) cannot be saved as a .mercer file: {error}; use pickle or joblib") from None
+    told = describe(params, arrays, where, _describe_other)
+    return {"$": "estimator", "class": name, "params": told, "fitted": describe(plain, arrays, where, _describe_other)}
+
+
+def _describe_other(value: Any, arrays: Arrays, where: str) -> Told:
+    if hasattr(value, "get_params") or type(value).__name__ in _TABLE:
+        return describe_model(value, arrays, where)
+    raise cannot_hold(value, where)
+
+
+def _class_named(name: str) -> Any:
+    """The class of a row, or None; its module is imported when first asked for."""
+    return getattr(import_module(_TABLE[name].module), name, None) if name in _TABLE else None
+
+
+def _cannot_save(model: Fitted, where: str) -> TypeError:
+    name = type(model).__name__
+    step = "it" if where == name else where
+    if name in _SEARCHES:
+        return TypeError(f"{step} is a {name}, which a .mercer file cannot hold; save its best_estimator_")
+    return TypeError(
+        f"{step} is a {name}, which a .mercer file cannot hold: its classes are mercer's estimators, {_TOLD}; use "
+        "pickle or joblib, and load such files only from people you trust"
+    )
+
+
+def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "model") -> Any:
+    """The inverse of `describe_model`; ModelFormatError for what no fit could have left."""
+    if not isinstance(description, dict) or not isinstance(description.get("class"), str):
+        raise ModelFormatError("the header names no estimator")
+    name = description["class"]
+    found = estimator_class(name)
+    if found is not None:
+        if "params" in description:
+            return found(**rebuild(description["params"], arrays, f"{where}.{name}"))
+        header = rebuild(description["state"], arrays, f"{name}.state")
+        fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
+        model = restored(found, header, fitted)
+        if "output" in description:
+            Config().check("output", description["output"], model)
+            setattr(model, _OUTPUT, description["output"])
+        return model
+    if name not in _TABLE:
+        raise ModelFormatError(f"{name!r:.60} is not an estimator of this mercer")
+    found = _class_named(name)
+    if found is None:
+        raise ModelFormatError(f"scikit-learn {sklearn.__version__} has no {name}")
+    params = rebuild(description["params"], arrays, f"{where}.{name}", rebuild_model)
+    learnt = rebuild(description["fitted"], arrays, f"{where}.{name}", rebuild_model)
+    expect(isinstance(params, dict) and isinstance(learnt, dict), f"{name} has parameters and attributes by name")
+    return _restored(found, _TABLE[name], params, learnt)
+
+
+def _restored(cls: Any, row: Row, params: Plain, learnt: Plain) -> Fitted:
+    name = cls.__name__
+    expect(params.get("memory") is None, f"{name}: memory must be None: a file of a model may not name a folder")
+    if type(params.get("n_jobs")) is int and params["n_jobs"] > (os.cpu_count() or 1):
+        params["n_jobs"] = -1  # more processes than this computer has processors are of no use to anybody
+    try:
+        model = cls(**params)
+    except TypeError as error:
+        raise ModelFormatError(f"scikit-learn {sklearn.__version__}: {error}") from None
+    known = {key: part for key, kind in row.fitted.items() for part in kind.keys(key)}
+    for key in learnt.keys() - set(known.values()):
+        raise ModelFormatError(f"{key!r:.60} is not an attribute that a fitted {name} has")
+    for key, part in known.items():
+        if part in learnt:
+            setattr(model, key, row.fitted[key].from_plain(key, {part: learnt[part]}, model))
+    try:
+        _check(model, row, learnt.keys())
+        if learnt.keys() - {"_sklearn_output_config"}:
+            row.finish(model)
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{name}: {error}") from None
+    return model
+
+
+def _check(model: Fitted, row: Row, learnt: Any) -> None:
+    """Raise ModelFormatError if parameters or attributes are none that a fit could have left."""
+    if hasattr(model, "_parameter_constraints"):
+        model._validate_params()
+    row.params(model)
+    if not learnt - {"_sklearn_output_config"}:
+        return  # not fitted, or nothing to learn
+    version = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+    for key, kind in row.fitted.items():
+        if key in vars(model):
+            if not isinstance(kind, Unsaved):
+                kind.check(key, getattr(model, key), model)
+        elif row.always_has(key, version):
+            raise ModelFormatError(f"it has no {key}, which scikit-learn {sklearn.__version__} needs")
+    for option, needed in row.needs.items():
+        expect(not getattr(model, option) or vars(model).get(needed) is not None, f"{option} needs {needed}")
+    row.whole(model)
+
+
+def estimator_class(name: str) -> Any:
+    """The class of mercer's that has this name, or None."""
+    room = next((room for room in (estimators, unsupervised) if name in room.__all__), None)
+    found = getattr(room, name, None)
+    return found if isinstance(found, type) and issubclass(found, Machine) else None
+
+
+def machines_in(model: Fitted) -> list[Any]:
+    """The fitted estimators of mercer in a model, in the order in which they stand."""
+    if estimator_class(type(model).__name__) is type(model):
+        return [model] if fitted_names(model) else []
+    if isinstance(model, (list, tuple)):
+        return [machine for item in model for machine in machines_in(item)]
+    name = type(model).__name__
+    if name in OWN:
+        return machines_in(vars(model).get(OWN[name].holds))
+    if name not in SCIKIT and name != "_CalibratedClassifier":
+        return []
+    return [machine for value in vars(model).values() for machine in machines_in(value)]

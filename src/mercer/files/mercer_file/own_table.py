@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.data.labels import REST, planes
-from mercer.files.scikit.kinds import Model
+from mercer.files.scikit.checks import Fitted, Model, Plain
 from mercer.files.scikit.table import Row, row
 from mercer.fitting.pipeline.kinds import (
     Array,
@@ -48,7 +48,7 @@ class Declared(Kind):
     homes: Mapping[str, str]
     or_none: bool = False
 
-    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+    def to_plain(self, name: str, value: Any) -> Plain:
         if value is None:
             return {name: None}
         plain = {one.name: getattr(value, one.name) for one in fields(value)}
@@ -57,7 +57,7 @@ class Declared(Kind):
                 plain |= _NESTED[str(field.type)].to_plain(field.name, plain[field.name])
         return {name: {"kind": type(value).__name__, **plain}}
 
-    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+    def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
         plain = parts[name]
         if self.or_none and plain is None:
             return None
@@ -106,7 +106,7 @@ _NESTED: Final = {
 }
 
 
-def _around_itself(model: Any) -> dict[str, Any]:
+def _around_itself(model: Fitted) -> Plain:
     """The parameters of a fitted model, without the estimator that it was given: the fitted one says the same."""
     params = dict(model.get_params(deep=False))
     if "estimator_" in vars(model):
@@ -118,7 +118,6 @@ def _around_itself(model: Any) -> dict[str, Any]:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-_END_OF_TIME_SECONDS: Final = 1e12  # the year 33,658; Python's dates end before
 _LISTS: Final = ("drop", "only", "categorical", "text")
 _READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
 
@@ -127,14 +126,15 @@ _READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
 class _Encoding(Declared):
     """What is done to one column of a table."""
 
-    def check(self, name: str, value: Any, model: Any) -> None:
+    def check(self, name: str, value: Any, model: Fitted) -> None:
         from mercer.tables.cells import DATE_FORMS
         from mercer.tables.encodings import CYCLES, Dates, Levels, Numbers, Words
 
         if isinstance(value, (Numbers, Dates)):
             expect(value.scale > 0, f"the scale of {value.name!r} must be positive")
         if isinstance(value, Dates):
-            expect(abs(value.fill) < _END_OF_TIME_SECONDS, f"{value.fill!r} is no date")
+            # In seconds, the year 33,658; Python's dates end before.
+            expect(abs(value.fill) < 1e12, f"{value.fill!r} is no date")
             known = value.form in DATE_FORMS and set(value.cycles) <= set(CYCLES)
             expect(known, f"no date is read as {value.form!r:.40}")
         if isinstance(value, Levels):
@@ -148,12 +148,12 @@ class _Encoding(Declared):
 class _Reading(Kind):
     """How the command line read a table."""
 
-    def check(self, name: str, value: Any, model: Any) -> None:
+    def check(self, name: str, value: Any, model: Fitted) -> None:
         words = isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
         expect(words and set(value) <= set(_READING), f"a table is read by {', '.join(_READING)}")
 
 
-def _wishes(model: Any) -> None:
+def _wishes(model: Fitted) -> None:
     for name in _LISTS:
         given = getattr(model, name)
         names = isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given)
@@ -162,14 +162,14 @@ def _wishes(model: Any) -> None:
     expect(type(model.standardise) is bool, "standardise must be true or false")
 
 
-def _given_to_table(model: Any) -> dict[str, Any]:
+def _given_to_table(model: Fitted) -> Plain:
     params = _around_itself(model)
     for name in _LISTS:
         params[name] = params[name] if params[name] is None or isinstance(params[name], tuple) else list(params[name])
     return params
 
 
-def _table(model: Any) -> None:
+def _table(model: Fitted) -> None:
     names = [one.name for one in model.columns_]
     expect(len(set(names)) == len(names) == model.n_features_in_ > 0, "every column needs a name of its own")
     made = sum(len(one.titles) for one in model.columns_)
@@ -181,7 +181,7 @@ def _table(model: Any) -> None:
         expect(list(model.feature_names_in_) == names, "feature_names_in_ must be the names of the columns")
 
 
-def _clone_inside(model: Any) -> None:
+def _clone_inside(model: Fitted) -> None:
     model.estimator = clone(model.estimator_)
 
 
@@ -194,10 +194,10 @@ _FIGURE: Final = Number(or_none=True, finite=False)
 class _Results(Kind):
     """`cv_results_`, without the columns of parameters, which follow from the list of points."""
 
-    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+    def to_plain(self, name: str, value: Any) -> Plain:
         return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
 
-    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+    def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
         results = parts[name]
         known = isinstance(results, dict) and isinstance(results.get("params"), list)
         expect(known, f"{name} must have the points of a search")
@@ -211,7 +211,7 @@ class _Results(Kind):
         return results | columns
 
 
-def _given_to_search(model: Any) -> dict[str, Any]:
+def _given_to_search(model: Fitted) -> Plain:
     """`cv` and `scoring` as words and numbers only; others are of use for another fit only."""
     params = dict(model.get_params(deep=False))
     if not isinstance(params["cv"], int | str | type(None)):
@@ -235,7 +235,7 @@ _SEARCH: Final = row(
 # --- calibrated machines ---------------------------------------------------------------------------------------------
 
 
-def _calibrated_params(model: Any) -> None:
+def _calibrated_params(model: Fitted) -> None:
     expect(isinstance(model.cv, int | str) or hasattr(model.cv, "split"), "cv must be a number or a word")
     if hasattr(model, "method"):
         from mercer.calibration.curves import METHODS
@@ -243,7 +243,7 @@ def _calibrated_params(model: Any) -> None:
         expect(model.method in METHODS, f"{model.method!r:.40} is no method of calibration")
 
 
-def _calibrated_classifier(model: Any) -> None:
+def _calibrated_classifier(model: Fitted) -> None:
     from mercer.held_out.around import machine_of
 
     decides = machine_of(model.estimator_)
@@ -271,7 +271,7 @@ def _calibrated_classifier(model: Any) -> None:
     _expect_starts(model._own_scores_.starts, k, len(model._own_scores_.scores))
 
 
-def _classes_inside(model: Any) -> None:
+def _classes_inside(model: Fitted) -> None:
     from mercer.held_out.around import machine_of
 
     model.estimator, model.classes_ = model.estimator_, machine_of(model.estimator_).classes_
@@ -281,22 +281,22 @@ def _classes_inside(model: Any) -> None:
 class _Folds(Kind):
     """Machines, each with the rows that it was trained on; the machine itself, with None, where there are no folds."""
 
-    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+    def to_plain(self, name: str, value: Any) -> Plain:
         return {name: [list(pair) for pair in value if pair[1] is not None]}
 
-    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+    def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
         folds = parts[name]
         whole = isinstance(folds, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in folds)
         expect(whole and all(hasattr(pair[0], "predict") for pair in folds), "a fold is a machine and its rows")
         return [(part, rows) for part, rows in folds] or [(model.estimator_, None)]
 
-    def check(self, name: str, value: Any, model: Any) -> None:
+    def check(self, name: str, value: Any, model: Fitted) -> None:
         for _, rows in value:
             if rows is not None:
                 Places("residuals_").check("the rows of a fold", rows, model)
 
 
-def _calibrated_regressor(model: Any) -> None:
+def _calibrated_regressor(model: Fitted) -> None:
     n, functions = len(model.residuals_), model._functions_
     _expect_length(model._without_, "the fold of each sample", n)
     Places(len(model._folds_)).check("the fold of each sample", model._without_, model)
@@ -317,7 +317,7 @@ def _calibrated_regressor(model: Any) -> None:
         check_vectors("the vectors", functions.vectors, n, getattr(model.estimator_, "n_features_in_", None))
 
 
-def _threads_inside(model: Any) -> None:
+def _threads_inside(model: Fitted) -> None:
     model.estimator = model.estimator_
     if hasattr(model._functions_, "n_threads"):
         threads = effective_n_threads(getattr(model.estimator_, "n_jobs", None))
@@ -332,6 +332,11 @@ def _expect_starts(value: Any, count: int, end: int) -> None:
     _expect_length(value, "starts", count + 1)
     rising = int(value[0]) == 0 and int(value[-1]) == end and all(a <= b for a, b in pairwise(value.tolist()))
     expect(rising, f"starts must rise from 0 to {end}")
+
+
+def _calibrated(**fitted: Kind) -> Row:
+    made = row("mercer.calibration", estimator_=Model(methods=("predict",)), **fitted)
+    return made.but(holds="estimator_", given=_around_itself, params=_calibrated_params)
 
 
 OWN: Final[dict[str, Row]] = {
@@ -354,22 +359,12 @@ OWN: Final[dict[str, Row]] = {
         finish=_clone_inside,
     ),
     **dict.fromkeys(("TunedSVC", "TunedSVR", "TunedOneClassSVM"), _SEARCH),
-    "CalibratedClassifier": row(
-        "mercer.calibration",
-        estimator_=Model(methods=("predict",)),
+    "CalibratedClassifier": _calibrated(
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
         _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
-    ).but(
-        holds="estimator_",
-        given=_around_itself,
-        params=_calibrated_params,
-        whole=_calibrated_classifier,
-        finish=_classes_inside,
-    ),
-    "CalibratedRegressor": row(
-        "mercer.calibration",
-        estimator_=Model(methods=("predict",)),
+    ).but(whole=_calibrated_classifier, finish=_classes_inside),
+    "CalibratedRegressor": _calibrated(
         residuals_=Array(None),
         _folds_=_Folds(),
         _without_=Places(),
@@ -380,11 +375,5 @@ OWN: Final[dict[str, Row]] = {
             },
             or_none=True,
         ),
-    ).but(
-        holds="estimator_",
-        given=_around_itself,
-        params=_calibrated_params,
-        whole=_calibrated_regressor,
-        finish=_threads_inside,
-    ),
+    ).but(whole=_calibrated_regressor, finish=_threads_inside),
 }

@@ -1,30 +1,150 @@
-"""What parameters and attributes of scikit-learn's classes must say of each other; one function for each class."""
+"""What the attributes of scikit-learn's transformers and wrappers must be, so that no file can make them misbehave.
+
+scikit-learn trusts its own attributes: an index of a vocabulary beyond its end, for instance, is written into a sparse
+matrix unchecked. So everything that ends as an index, a size or a pattern is checked here, on saving and on loading.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+from collections import UserList
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
-from mercer.files.scikit.kinds import MOST_OUTPUTS, Model, check_columns, check_pattern
-from mercer.fitting.pipeline.kinds import Labels, ListOf, expect, is_count, is_number
+from mercer.errors import ModelFormatError
+from mercer.fitting.pipeline.kinds import Array, Kind, Labels, ListOf, expect, is_count, is_number
+
+Fitted = Any  # an estimator of scikit-learn, which has no types
+Plain = dict[str, Any]  # what a file holds, by name
+
+# Columns of a dense row, 8 MB; as many as HashingVectorizer makes by default.
+MOST_OUTPUTS: Final = 2**20
+
+
+@dataclass(frozen=True)
+class Categories(Kind):
+    """The categories of one column; numbers ascend (NaN last), since they are searched by bisection."""
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        expect(isinstance(value, np.ndarray) and value.ndim == 1, f"{name} must be an array")
+        if value.dtype.kind in "iufb":
+            known = value[~np.isnan(value)] if value.dtype.kind == "f" else value
+            rises = bool((known[1:] > known[:-1]).all()) and len(known) >= len(value) - 1
+            expect(rises and bool((known == value[: len(known)]).all()), f"{name} must ascend, each value once")
+        else:
+            items = [item for item in value.tolist() if item == item]  # NaN is not itself
+            expect(len(set(items)) == len(items), f"{name} must hold each value once")
+
+
+@dataclass(frozen=True)
+class Vocabulary(Kind):
+    """Terms and their columns, as a list of the terms in the order of the columns."""
+
+    def to_plain(self, name: str, value: Any) -> Plain:
+        self.check(name, value, None)
+        return {name: [term for term, _ in sorted(value.items(), key=lambda pair: int(pair[1]))]}
+
+    def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
+        terms = parts[name]
+        expect(isinstance(terms, list) and all(isinstance(term, str) for term in terms), f"{name} must be terms")
+        return {term: column for column, term in enumerate(terms)}
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        whole = isinstance(value, dict) and all(isinstance(term, str) for term in value)
+        columns = list(value.values()) if whole else []
+        whole = whole and all(is_count(column) for column in columns) and len(columns) > 0
+        expect(whole and sorted(columns) == list(range(len(columns))), f"{name} must have one column for each term")
+
+
+@dataclass(frozen=True)
+class Model(Kind):
+    """An estimator that has been rebuilt, or one of a few words in its place; it must have the `methods`."""
+
+    methods: tuple[str, ...] = ()
+    words: tuple[str | None, ...] = ()
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        if (value is None or isinstance(value, str)) and value in self.words:
+            return
+        expect(hasattr(value, "get_params") and not isinstance(value, type), f"{name} must be an estimator")
+        for method in self.methods:
+            expect(hasattr(value, method), f"{name} is a {type(value).__name__}, which cannot {method}")
+
+
+@dataclass(frozen=True)
+class Config(Kind):
+    """What set_output was told."""
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        known = isinstance(value, dict) and value.get("transform", "default") in ("default", "pandas", "polars", None)
+        expect(known and value.keys() <= {"transform"}, f"{name} must name a container of transform")
+
+
+@dataclass(frozen=True)
+class Type(Kind):
+    """A type of numbers, or object."""
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        expect(isinstance(value, np.dtype), f"{name} must be a dtype")
+
+
+@dataclass(frozen=True)
+class Edges(Kind):
+    """The edges of the bins of each feature: an array of arrays, as a list."""
+
+    def to_plain(self, name: str, value: Any) -> Plain:
+        return {name: list(value)}
+
+    def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
+        expect(isinstance(parts[name], list), f"{name} must be a list")
+        edges = np.empty(len(parts[name]), dtype=object)
+        edges[:] = parts[name]
+        return edges
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        ListOf(Array(None, kinds="f"), "n_features_in_").check(name, list(value), model)
+
+
+@dataclass(frozen=True)
+class Made(Kind):
+    """Objects that are no estimators, each as a dictionary of its attributes, made again by a function."""
+
+    by: Callable[..., Any]
+    names: frozenset[str]
+
+    def to_plain(self, name: str, value: Any) -> Plain:
+        for one in value:
+            expect(vars(one).keys() == self.names, f"{name} has other attributes than {sorted(self.names)}")
+        return {name: [dict(vars(one)) for one in value]}
+
+    def from_plain(self, name: str, parts: Plain, model: Fitted) -> Any:
+        plain = parts[name]
+        whole = isinstance(plain, list) and all(isinstance(one, dict) and one.keys() == self.names for one in plain)
+        expect(whole, f"{name} must be a list of {sorted(self.names)}")
+        return [self.by(**one) for one in plain]
+
+
+# --- what parameters and attributes must say of each other; one function for each class ------------------------------
 
 _STEP = Model(methods=("transform",), words=("passthrough", None))
 _PART = Model(methods=("transform",), words=("passthrough", "drop"))
 
 
-def nothing(model: Any) -> None:
+def nothing(model: Fitted) -> None:
     """For a class that needs no more than the kinds of its attributes."""
 
 
-def bins(model: Any) -> None:
+def bins(model: Fitted) -> None:
     for edges, n in zip(model.bin_edges_, model.n_bins_, strict=True):
         expect(len(edges) == n + 1, "bin_edges_ must be one more than the bins")
     expect(model.encode == "ordinal" or hasattr(model, "_encoder"), f"encode={model.encode!r} needs _encoder")
 
 
-def polynomial(model: Any) -> None:
+def polynomial(model: Fitted) -> None:
     n, low, high = model.n_features_in_, model._min_degree, model._max_degree
     expect(low <= high <= 1000 and n <= MOST_OUTPUTS, "the degrees must ascend to 1000 at most")
 
@@ -43,21 +163,21 @@ def polynomial(model: Any) -> None:
     expect(model.n_output_features_ == terms(low), f"n_output_features_ must be {terms(low)}")
 
 
-def function_transformer(model: Any) -> None:
+def function_transformer(model: Fitted) -> None:
     expect(not model.kw_args and not model.inv_kw_args, "kw_args and inv_kw_args must be empty")
     expect(model.feature_names_out in (None, "one-to-one"), "feature_names_out must be 'one-to-one' or None")
 
 
-def nystroem(model: Any) -> None:
+def nystroem(model: Fitted) -> None:
     expect(len(model.components_) == model._n_features_out, "components_ must be as many as _n_features_out")
     expect(model.kernel_params is None or isinstance(model.kernel_params, dict), "kernel_params must be a dict")
 
 
-def indicator(model: Any) -> None:
+def indicator(model: Fitted) -> None:
     expect(model._n_features == getattr(model, "n_features_in_", model._n_features), "_n_features must be all features")
 
 
-def number_type(model: Any) -> None:
+def number_type(model: Fitted) -> None:
     """The dtype of what a transformer returns."""
     try:
         kind = np.dtype(model.dtype).kind
@@ -66,7 +186,7 @@ def number_type(model: Any) -> None:
     expect(kind in "fiub" and model.dtype is not None, f"dtype must be a type of numbers, not {model.dtype!r:.60}")
 
 
-def _groups(model: Any) -> list[int]:
+def _groups(model: Fitted) -> list[int]:
     """How many groups of categories each column has, after rare ones were joined."""
     counts = [len(categories) for categories in model.categories_]
     expect(all(counts), "every column must have a category")
@@ -85,7 +205,7 @@ def _groups(model: Any) -> list[int]:
     return counts
 
 
-def one_hot(model: Any) -> None:
+def one_hot(model: Fitted) -> None:
     counts = _groups(model)
     dropped = model._drop_idx_after_grouping
     for i, place in enumerate([None] * len(counts) if dropped is None else dropped):
@@ -94,7 +214,7 @@ def one_hot(model: Any) -> None:
     expect(list(model._n_features_outs) == counts, f"_n_features_outs must be {counts}")
 
 
-def ordinal(model: Any) -> None:
+def ordinal(model: Fitted) -> None:
     _groups(model)
     missing = model._missing_indices
     n = model.n_features_in_
@@ -102,7 +222,7 @@ def ordinal(model: Any) -> None:
     expect(whole, "_missing_indices must be places of columns")
 
 
-def texts(model: Any) -> None:
+def texts(model: Fitted) -> None:
     number_type(model)
     expect(model.input == "content", "input must be 'content': a file of a model may not decide what else is opened")
     expect(isinstance(model.analyzer, str), "analyzer must be a word")
@@ -119,7 +239,7 @@ def texts(model: Any) -> None:
         check_pattern("token_pattern", model.token_pattern)
 
 
-def tfidf(model: Any) -> None:
+def tfidf(model: Fitted) -> None:
     expect(type(model._tfidf).__name__ == "TfidfTransformer", "_tfidf must be a TfidfTransformer")
     found = getattr(model._tfidf, "n_features_in_", None)
     expect(found == len(model.vocabulary_), f"there are {len(model.vocabulary_)} terms, and weights of {found}")
@@ -138,7 +258,7 @@ def _parts(name: str, value: Any, kind: Model, length: int = 2) -> list[Any]:
     return list(value)
 
 
-def pipeline(model: Any) -> None:
+def pipeline(model: Fitted) -> None:
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
     _parts("steps", model.steps[:-1], _STEP)
@@ -146,24 +266,24 @@ def pipeline(model: Any) -> None:
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
 
-def _weights(model: Any, name: str, known: set[str]) -> None:
+def _weights(model: Fitted, name: str, known: set[str]) -> None:
     weights = getattr(model, name)
     whole = isinstance(weights, dict) and all(key in known and is_number(value) for key, value in weights.items())
     expect(weights is None or whole, f"{name} must be numbers by name")
 
 
-def union(model: Any) -> None:
+def union(model: Fitted) -> None:
     parts = _parts("transformer_list", model.transformer_list, _PART)
     _weights(model, "transformer_weights", {part[0] for part in parts})
 
 
-def column_parts(model: Any) -> None:
+def column_parts(model: Fitted) -> None:
     parts = _parts("transformers", model.transformers, _PART, length=3)
     _PART.check("remainder", model.remainder, None)
     _weights(model, "transformer_weights", {*(part[0] for part in parts), "remainder"})
 
 
-def columns(model: Any) -> None:
+def columns(model: Fitted) -> None:
     parts = _parts("transformers_", model.transformers_, _PART, length=3)
     remainder = model._remainder
     expect(isinstance(remainder, tuple) and len(remainder) == 3, "_remainder must be a name, an estimator and columns")
@@ -198,12 +318,12 @@ def _hashing_in(value: Any) -> list[Any]:
     return [one for name in ("steps", "transformer_list") for one in _hashing_in(getattr(value, name, None) or [])]
 
 
-def selector(model: Any) -> None:
+def selector(model: Fitted) -> None:
     if model.pattern is not None:
         check_pattern("pattern", model.pattern)
 
 
-def calibrated(model: Any) -> None:
+def calibrated(model: Fitted) -> None:
     for one in model.calibrated_classifiers_:
         Model(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
         Labels(alone=True).check("classes", one.classes, model)
@@ -218,34 +338,34 @@ def calibrated(model: Any) -> None:
     expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
 
 
-def isotonic(model: Any) -> None:
+def isotonic(model: Fitted) -> None:
     x = model.X_thresholds_
     expect(len(x) > 0 and bool((x[1:] >= x[:-1]).all()), "X_thresholds_ must ascend")
 
 
-def isotonic_function(model: Any) -> None:
+def isotonic_function(model: Fitted) -> None:
     import sklearn
 
     model.__setstate__({"_sklearn_version": sklearn.__version__})  # which is how scikit-learn itself makes f_ again
 
 
-def frozen(model: Any) -> None:
+def frozen(model: Fitted) -> None:
     Model().check("estimator", model.estimator, None)
 
 
-def voters(model: Any) -> None:
+def voters(model: Fitted) -> None:
     parts = _parts("estimators", model.estimators, Model(words=("drop",)))
     weights = model.weights
     listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
     expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")
 
 
-def voting(model: Any) -> None:
+def voting(model: Fitted) -> None:
     wanted = sum(not isinstance(part[1], str) for part in model.estimators)
     expect(len(model.estimators_) == wanted > 0, f"estimators_ must be {wanted}, as there are estimators")
 
 
-def voting_classes(model: Any) -> None:
+def voting_classes(model: Fitted) -> None:
     """Votes are counted by number, so a class beyond the last would make room for all before it."""
     voting(model)
     for one in model.estimators_:
@@ -255,7 +375,7 @@ def voting_classes(model: Any) -> None:
         expect(bool(inside), "the classes of estimators_ must be numbers of classes_")
 
 
-def voting_names(model: Any) -> None:
+def voting_names(model: Fitted) -> None:
     from sklearn.preprocessing import LabelEncoder
     from sklearn.utils import Bunch
 
@@ -264,3 +384,44 @@ def voting_names(model: Any) -> None:
     names = [name for name, part in model.estimators if not isinstance(part, str)]
     found = dict(zip(names, model.estimators_, strict=True))
     model.named_estimators_ = Bunch(**{name: found.get(name, "drop") for name, _ in model.estimators})
+
+
+def check_pattern(name: str, pattern: Any) -> None:
+    """A regular expression that cannot take exponential time, whatever the text: no repetition stands in another.
+
+    Expressions of that kind are a well-known way to halt a program, and no token needs one.
+    """
+    expect(isinstance(pattern, str) and len(pattern) <= 200, f"{name} must be a pattern of at most 200 characters")
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ModelFormatError(f"{name}: {error}") from None
+    bare = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "c", re.sub(r"\\[^0-9]", "c", pattern.replace(r"\\", "c")))
+    repeats = re.search(r"\)(?:[*+{]|\?\?)", bare) is not None
+    referred = "\\" in bare or "(?P=" in bare
+    # A pattern takes at most (length of a text)^quantifiers steps.
+    expect(
+        not repeats and not referred and len(re.findall(r"[*+{]", bare)) <= 4,
+        f"{name} repeats a group, refers to one, or has more than 4 quantifiers, and may take exponential time",
+    )
+
+
+def check_columns(name: str, columns: Any, model: Fitted) -> None:
+    """Columns of a table: by name, number, mask or slice, and all of them there."""
+    known = getattr(model, "feature_names_in_", None)
+    n = int(getattr(model, "n_features_in_", 0))
+    if isinstance(columns, slice):
+        ends: Iterable[Any] = (columns.start, columns.stop)
+        named = all(end is None or isinstance(end, int) or (known is not None and end in known) for end in ends)
+        expect(named and (columns.step is None or type(columns.step) is int), f"{name} is no slice of columns")
+        return
+    items = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    items = items.data if isinstance(items, UserList) else items  # the remainder's, in scikit-learn 1.6
+    items = items if isinstance(items, list) else [items]
+    if items and all(isinstance(item, bool) for item in items):
+        expect(len(items) == n, f"{name} must be a mask of {n} columns")
+        return
+    for item in items:
+        number = isinstance(item, (int, np.integer)) and -n <= int(item) < n
+        there = number or (isinstance(item, str) and known is not None and item in known)
+        expect(there, f"{name} names a column that is not there: {item!r:.60}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mercer.files.scikit import checks
-from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, Type, Vocabulary
+from mercer.files.scikit.checks import Categories, Config, Edges, Fitted, Made, Model, Plain, Type, Vocabulary
 from mercer.fitting.pipeline.kinds import (
     Array,
     Count,
@@ -27,15 +27,15 @@ from mercer.fitting.pipeline.kinds import (
     Unsaved,
 )
 
-Check = Callable[[Any], None]
+Check = Callable[[Fitted], None]
 
 
-def _given(model: Any) -> dict[str, Any]:
+def _given(model: Fitted) -> Plain:
     """The parameters of an estimator, or of a plain object, all of whose attributes are."""
     return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else dict(vars(model))
 
 
-def _without_memory(model: Any) -> dict[str, Any]:
+def _without_memory(model: Fitted) -> Plain:
     return {**_given(model), "memory": None}  # a folder on this computer, of use only for another fit
 
 
@@ -45,7 +45,7 @@ class Row:
 
     module: str
     fitted: Mapping[str, Kind]
-    given: Callable[[Any], dict[str, Any]] = _given  # its parameters
+    given: Callable[[Fitted], Plain] = _given  # its parameters
     holds: str = ""  # the attribute with its fitted machines, if only one has them
     optional: tuple[str, ...] = ()  # attributes that only some fits leave
     needs: Mapping[str, str] = field(default_factory=dict)  # the attribute without which a parameter cannot be true
