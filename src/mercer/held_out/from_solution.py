@@ -28,8 +28,7 @@ from mercer.gram.stored_gram import StoredGram
 from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
-from mercer.solvers.block_steps import INNER_STEPS
-from mercer.solvers.dual.certified import SOLVED_SHARE
+from mercer.solvers.dual.certified import SOLVED_SHARE, STORED_STEPS
 from mercer.solvers.dual.decomposition import decompose
 from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
@@ -113,7 +112,7 @@ def _without_stored(
     """β of a problem after pair steps on the rows that are stored, these rows, and their u."""
     field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
     field.move(part, after[near])
-    most = min(INNER_STEPS * len(near), stop.max_iter)
+    most = min(STORED_STEPS * len(near), stop.max_iter)
     after[near] = field.pair_steps(part, SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
     return after, near, field.u
 
