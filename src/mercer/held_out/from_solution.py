@@ -34,8 +34,6 @@ from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
 # Up to this many rows a stored K takes less time than the rows and blocks that each fold would compute again.
 _STORED_ROWS = 6000
-# Rows this far outside the margin, in its own unit, are not stored.
-_NEAR_MARGIN = 1.0
 
 
 def values_from_solution(
@@ -89,17 +87,21 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     """f of all rows for the problem of each fold, from the solution β on all samples.
 
     Rows without a coefficient far from the margin hardly ever get one. So K is stored on the others alone, for all
-    folds, and what that leaves of a problem goes on with all rows.
+    folds, and what that leaves of a problem goes on with all rows. Far is twice the margin and, as samples left out
+    move f more where few coefficients are at their bounds, farther by the share of those that are free.
     """
-    u = gram.product(beta, dtype=gram.precisions[0])
-    near = np.flatnonzero((beta != 0) | (problems[0].p * _with_offset(problems[0], beta, u) < 1.0 + _NEAR_MARGIN))
+    first, u = problems[0], gram.product(beta, dtype=gram.precisions[0])
+    used = (beta != 0) & (first.lower < first.upper)
+    bounded = used & ((beta <= first.lower) | (beta >= first.upper))
+    far = 1.0 + max(1.0, 0.5 * int(used.sum()) / max(1, int(bounded.sum())))
+    near = np.flatnonzero((beta != 0) | (first.p * _with_offset(first, beta, u) < far))
     size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
     starts: Iterable[_Start]
-    if not gram.fused or problems[0].twins or len(near) > _STORED_ROWS or size > gram.budget:
+    if not gram.fused or first.twins or len(near) > _STORED_ROWS or size > gram.budget:
         starts = (_Start(_without_held_out(problem, beta), np.arange(0), u[:0]) for problem in problems)
     else:
         field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)), proven=False)
-        field.move(problems[0].some(near), beta[near])
+        field.move(first.some(near), beta[near])
         solve, n_threads = partial(_solved_on_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
         starts = map_side_by_side(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
     return (_finished(problem, gram, beta, u, start, stop) for problem, start in zip(problems, starts, strict=True))
