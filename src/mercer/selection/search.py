@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.held_out.around import machine_of, weight_option
+from mercer.held_out.machines import machine_of, weight_option
 from mercer.progress import Reporter
 from mercer.selection.cells import Cells
 from mercer.selection.grids import made

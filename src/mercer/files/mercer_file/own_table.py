@@ -98,8 +98,8 @@ _NESTED: Final = {
     "Curves": Declared(
         {
             "Sigmoids": "mercer.calibration.sigmoid",
-            "Softmax": "mercer.calibration.temperature",
-            "Steps": "mercer.calibration.isotonic",
+            "Softmax": "mercer.calibration.curves",
+            "Steps": "mercer.calibration.curves",
             "VennAbers": "mercer.calibration.venn_abers",
         }
     ),
@@ -244,7 +244,7 @@ def _calibrated_params(model: Any) -> None:
 
 
 def _calibrated_classifier(model: Any) -> None:
-    from mercer.held_out.around import machine_of
+    from mercer.held_out.machines import machine_of
 
     decides = machine_of(model.estimator_)
     expect(hasattr(decides, "classes_") and hasattr(decides, "_decision"), "a calibrated classifier needs a classifier")
@@ -272,7 +272,7 @@ def _calibrated_classifier(model: Any) -> None:
 
 
 def _classes_inside(model: Any) -> None:
-    from mercer.held_out.around import machine_of
+    from mercer.held_out.machines import machine_of
 
     model.estimator, model.classes_ = model.estimator_, machine_of(model.estimator_).classes_
 
@@ -359,7 +359,7 @@ OWN: Final[dict[str, Row]] = {
         estimator_=Model(methods=("predict",)),
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
-        _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
+        _own_scores_=Declared({"OwnScores": "mercer.calibration.classifier"}),
     ).but(
         holds="estimator_",
         given=_around_itself,

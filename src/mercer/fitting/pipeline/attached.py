@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mercer.on_demand import methods_named
 
 __all__ = [
+    "CPathMethods",
     "ClassifierMethods",
     "MachineMethods",
     "NoveltyMethods",
@@ -36,6 +37,7 @@ class _Named:
 if TYPE_CHECKING:
     from mercer.methods import (
         ClassifierMethods,
+        CPathMethods,
         MachineMethods,
         NoveltyMethods,
         RegressorMethods,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 else:
     ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
-    RidgePathMethods = _Named("RidgePathMethods")
+    CPathMethods, RidgePathMethods = _Named("CPathMethods"), _Named("RidgePathMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
