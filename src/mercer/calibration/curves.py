@@ -1,10 +1,9 @@
 """The curve from decision values to probabilities: one for each plane between classes, and classes from planes.
 
-sigmoid       Platt's (`sigmoid.py`)
-isotonic      P(+ | f) is the best function of f that never falls, linear between the samples' steps
-temperature   one T > 0 for all outputs, the likeliest: of planes P(+ | f) = 1 / (1 + exp(−f/T)), for the
-              of one function for each class softmax(f/T). Predictions stay the machine's own.
-venn-abers    isotonic regression with the new sample counted in both ways (`venn_abers.py`)
+Two kinds are here, beside the sigmoid and Venn–Abers. Isotonic: P(+ | f) is the best function of f that never falls,
+linear between the samples' steps. Temperature: one T > 0 for all outputs, the likeliest; of planes
+P(+ | f) = 1 / (1 + exp(−f/T)), for the sigmoid's targets, and of one function for each class softmax(f/T), so that
+predictions stay the machine's own.
 """
 
 from __future__ import annotations
