@@ -1,6 +1,7 @@
 // The loops of src/core/simd that the page needs, compiled for WebAssembly's 128 bits; the rest of the table is empty.
 #include "simd/level.hpp"
 
+#include "simd/cholesky_tiles.hpp"
 #include "simd/smo_passes.hpp"
 #include "simd/tiles.hpp"
 
@@ -11,6 +12,7 @@ constinit const Level level_plain = {
     .name = "plain",
     .smo_double = smo_passes<double>(),
     .tiles_double = tiles<double>(),
+    .cholesky_double = cholesky_tiles<double>(),
 };
 
 }  // namespace mercer

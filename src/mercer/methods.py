@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from mercer.arrays import Floats
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
-    from mercer.displays import ExplanationDisplay, PartialDependenceDisplay, RidgePathDisplay, TraceDisplay
+    from mercer.displays import (
+        CPathDisplay,
+        ExplanationDisplay,
+        PartialDependenceDisplay,
+        RidgePathDisplay,
+        TraceDisplay,
+    )
     from mercer.explain import Explanation, PartialDependence, Reasons
     from mercer.theory import Insight
 
@@ -326,6 +332,16 @@ class NoveltyMethods:
         from mercer.calibration.novelty import novelty_probabilities
 
         return novelty_probabilities(self, X)
+
+
+class CPathMethods:
+    """Of the path of an SVC over C."""
+
+    def plot(self, axes: Any = None) -> CPathDisplay:
+        """α, margin, support vectors and error against C; needs matplotlib."""
+        from mercer.displays import CPathDisplay
+
+        return CPathDisplay(self).plot(axes)  # type: ignore[arg-type]  # a CPath has this method
 
 
 class RidgePathMethods:

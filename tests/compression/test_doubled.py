@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from mercer.compression.distance import lengths_of
-from mercer.compression.doubled import doubled_squares
+from mercer.compression.distance import doubled_squares, lengths_of
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from reference import exact_expansions as exact
 

@@ -90,3 +90,29 @@ def test_a_row_that_is_not_there_is_refused() -> None:
     p, lower, upper, d, group = rest
     with pytest.raises((IndexError, ValueError), match="which"):
         _core.solve_stored(table, which, p, np.zeros(30), np.zeros(30), lower, upper, d, group, 1e-3, 10, INF)
+
+
+@pytest.mark.parametrize("paired", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_newton_steps_end_what_pair_steps_alone_take_long_for(dtype, paired: bool) -> None:  # type: ignore[no-untyped-def]
+    """A wide kernel and a large C: the free variables depend on one another, and some end at their bounds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 6))
+    K = np.ascontiguousarray(np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(axis=2)), dtype)
+    p = np.sign(np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=1200))
+    lower, upper, d = np.where(p > 0, 0.0, -1e3), np.where(p > 0, 1e3, 0.0), np.zeros(1200)
+    lower[:100] = upper[:100] = 0.0
+    group = np.full(1200, 0 if paired else -1, np.int32)
+    beta, u, other = np.zeros(1200), np.zeros(1200), np.zeros(1200)
+    fixed = lower, upper, d, group
+    steps, _, reason = _core.solve_stored(K, np.arange(1200), p, beta, u, *fixed, 1e-3, 10**7, INF)
+    alone, _, _ = _core.smo(K, p, other, *fixed, 1e-3, 10**7, INF)
+    assert reason == "converged"
+    assert steps < 0.4 * alone
+    assert ((lower <= beta) & (beta <= upper)).all()
+    if paired:
+        assert abs(beta.sum()) < 1e-9
+    K = K.astype(np.float64)
+    np.testing.assert_allclose(u, K @ beta, atol=1e-8)
+    values = [p @ b - 0.5 * b @ K @ b for b in (beta, other)]
+    assert values[0] == pytest.approx(values[1], rel=1e-4)

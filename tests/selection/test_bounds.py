@@ -9,8 +9,7 @@ from sklearn.model_selection import KFold
 import mercer
 from mercer import SVC
 from mercer.kernels import Gaussian
-from mercer.selection.bounds import Known, least_wrong, surely_wrong
-from mercer.selection.search_gap import _least_over
+from mercer.selection.search_gap import Known, _least_over, least_wrong, surely_wrong
 
 
 def data(n: int = 60, seed: int = 0):  # type: ignore[no-untyped-def]

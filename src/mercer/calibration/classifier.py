@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,17 +11,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats
-from mercer.calibration.conformal import OwnScores
+from mercer.arrays import Floats, Indices
 from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
-from mercer.calibration.telling import FoldLines
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.estimators import SVC
 from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.held_out.around import decision_values, machine_of, weight_option, without_names
 from mercer.held_out.folds import splits_of_classes
-from mercer.held_out.machines import out_of_fold
+from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
 from mercer.parameters import one_of
 
 HELD_OUT = "held-out"
@@ -199,3 +197,31 @@ def calibrate_classifier(
     check_is_fitted(machine)
     model = CalibratedClassifier(machine, method=method, cv=cv, verbose=verbose)
     return model._learn(machine, X, y, sample_weight, cv)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnScores:
+    """The sorted scores of each class's samples for that class: class k's stand from starts[k] to starts[k + 1].
+
+    They make sets of classes that hold the true one with a chosen probability, class by class (Mondrian conformal
+    prediction). A class's p-value at x is the share of that class's own samples, x counted among them, whose score for
+    the class is not above that of x. The set at level α holds the classes with a p-value above α. If the scores of the
+    class's samples and of x are exchangeable, the true class is left out with probability at most α, whichever it is.
+    """
+
+    scores: Floats
+    starts: Indices
+
+    @classmethod
+    def of(cls, own: Floats, codes: Indices, n_classes: int) -> OwnScores:
+        """From the score of each sample for its own class."""
+        order = np.lexsort((own, codes))
+        return cls(own[order], np.searchsorted(codes[order], np.arange(n_classes + 1)))
+
+    def p_values(self, scores: Floats) -> Floats:
+        """A column for each class, from scores with a column for each class."""
+        out = np.empty_like(scores)
+        for k in range(scores.shape[1]):
+            known = self.scores[self.starts[k] : self.starts[k + 1]]
+            out[:, k] = (1.0 + np.searchsorted(known, scores[:, k], side="right")) / (1.0 + len(known))
+        return out

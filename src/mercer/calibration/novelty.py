@@ -10,7 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples
-from mercer.calibration.density_marks import density_marks, normal_probabilities
+from mercer.calibration.libsvm_laws import density_marks, normal_probabilities
 from mercer.data import samples
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.folds import splits_of

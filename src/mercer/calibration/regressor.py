@@ -20,16 +20,14 @@ from sklearn.utils import _safe_indexing, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, row_blocks
-from mercer.calibration.laplace import laplace_scale
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
-from mercer.calibration.telling import FoldLines
+from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.held_out.around import machine_of, weight_option, without_names
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
-from mercer.held_out.machines import fold_machines
+from mercer.held_out.machines import FoldLines, fold_machines, machine_of, weight_option, without_names
 from mercer.parameters import one_of
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"

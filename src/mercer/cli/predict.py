@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.calibration.density_marks import normal_probabilities
+from mercer.calibration.libsvm_laws import normal_probabilities
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import figures_of
 from mercer.cli.formats import add_data, add_flags, asked_for, format_of

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import OutlierMixin
+from sklearn.base import OutlierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import n_samples
+from mercer.arrays import Floats, freeze, n_samples
 from mercer.compression.class_groups import groups_for
-from mercer.compression.concluding import compressed
-from mercer.compression.distance import distances
-from mercer.compression.matching import Samples, matched
+from mercer.compression.distance import apart_at, distances, lengths_of, longest
+from mercer.compression.matching import Samples, matched, retrained
 from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
 from mercer.compression.removals import without_needless
-from mercer.compression.retraining import retrained
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
+from mercer.fitting.pipeline.compressed import KEPT, CompressionRecord
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.state import chosen_of
+from mercer.fitting.pipeline.state import check_state, chosen_of
+from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
 from mercer.progress import Reporter
 from mercer.unsupervised.learner import Learner
@@ -108,21 +109,7 @@ def compress(
     progress = Reporter(verbose)
     progress.tell("looking for vectors that are not needed")
     simpler = without_needless(original, thorough=count is None and max_error is None)
-    found = Reduced(simpler)
-    if max_error is not None or (count is not None and count < n_samples(simpler.vectors)):
-        target = Target(simpler)
-        if count is not None:
-            found = to_count(target, count, samples, progress)
-        elif max_error is not None:
-            found = to_error(target, max_error, progress)
-        groups = None
-        if count is not None and samples is not None and retrain == "values" and found.span is not None:
-            groups = groups_for(model, target, found.span)
-        if groups is not None and samples is not None:
-            found = found.in_groups(target, groups, samples, progress)
-        else:
-            again = retrained if retrain == "loss" else matched
-            found = found.fitted(target, partial(again, model), samples, max_error, progress)
+    found = _reduced(model, simpler, count, max_error, samples, retrain, progress)
     report = partial(progress.part, "proving the error")
     error = distances(original, found.expansion, report)
     if max_error is not None and error.max() > max_error:  # what is asked for is below what rounding leaves
@@ -133,6 +120,31 @@ def compress(
     removed = n_samples(original.vectors) - n_samples(simpler.vectors)
     progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(found.expansion.vectors)}")
     return compressed(model, found.expansion, error, removed=removed, moved=found.moved, retrained=found.retrained)
+
+
+def _reduced(
+    model: Any,
+    original: Expansion,
+    count: int | None,
+    max_error: float | None,
+    samples: Samples | None,
+    retrain: str,
+    progress: Reporter,
+) -> Reduced:
+    """On `count` vectors, or as few as come within `max_error`; coefficients fitted to samples, if there are any."""
+    target = Target(original)
+    if max_error is not None:
+        found = to_error(target, max_error, progress)
+    elif count is not None and count < target.n:
+        found = to_count(target, count, samples, progress)
+        if samples is not None and retrain == "values" and found.span is not None:
+            groups = groups_for(model, target, found.span)
+            if groups is not None:
+                return found.in_groups(target, groups, samples, progress)
+    else:
+        return Reduced(original)
+    fit = retrained if retrain == "loss" else matched
+    return found.fitted(target, partial(fit, model), samples, max_error, progress)
 
 
 def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> Samples | None:
@@ -189,3 +201,50 @@ def _count(n_vectors: Any, max_error: Any, n: int) -> int | None:
     if isinstance(n_vectors, Real) and not isinstance(n_vectors, Integral) and 0 < float(n_vectors) < 1:
         return max(1, round(float(n_vectors) * n))
     raise ValueError(f"n_vectors={n_vectors!r} must be a number of vectors of at least 1, or a share between 0 and 1")
+
+
+def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, moved: bool, retrained: bool) -> Any:
+    """A copy of a fitted machine that decides by another expansion; `error` is at least ‖w − w'‖ of each output."""
+    original: Expansion = model._expansion_
+    change = np.abs(original.b - found.b) * (1 + 2.0**-52)
+    lengths = lengths_of(original.kernel, original.vectors, dense(original.coefficients))
+    ends = apart_at(found.vectors, original, found)
+    record = CompressionRecord(n_samples(original.vectors), removed, moved, retrained, error, change, lengths, ends)
+    proof = vars(model).get("certificate_")
+    earlier: CompressionRecord | None = vars(model).get("_compression_")
+    if earlier is not None:  # errors add up to what the first machine is away at most
+        record = replace(
+            record,
+            n_before=earlier.n_before,
+            removed=earlier.removed + removed,
+            moved=earlier.moved or moved,
+            retrained=earlier.retrained or retrained,
+            error=(earlier.error + error) * (1 + 2.0**-52),
+            b_change=(earlier.b_change + change) * (1 + 2.0**-52),
+            lengths=earlier.lengths,
+            at_vectors=(ends + earlier.error * longest(original.kernel, found.vectors)) * (1 + 2.0**-51),
+        )
+        proof = vars(model).get("_original_certificate_")
+    for part in (record.error, record.b_change, record.lengths, record.at_vectors):
+        freeze(part)
+    made = clone(model)
+    for name, value in vars(model).items():
+        if name in KEPT:
+            setattr(made, name, value)
+    made._expansion_ = found
+    made.intercept_ = freeze(np.array(found.b))
+    made._compression_ = record
+    if proof is not None:
+        made._original_certificate_ = proof
+    _follow(made)
+    check_state(made)
+    return made
+
+
+def _follow(made: Any) -> None:
+    """Attributes that follow from b and w."""
+    if hasattr(made, "radius_"):
+        square = max(0.0, 2.0 * float(made.intercept_[0]) + float(made._expansion_.norms()[0]) ** 2)
+        made.radius_, made.offset_ = float(np.sqrt(square)), -square
+    elif hasattr(made, "offset_"):
+        made.offset_ = -float(made.intercept_[0])

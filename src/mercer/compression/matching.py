@@ -1,9 +1,14 @@
-"""Coefficients and b that give a compressed machine the original's values on samples, as nearly as its span allows.
+"""Coefficients and b of a compressed machine, fitted to samples in either of two ways.
+
+By values: the original's values on the samples, as nearly as the span allows,
 
     minimise over a, b  ½ Σ_n ω_n (f(x_n) − f'(x_n) − b)² + ½λ ‖f − f'‖²
 
 The penalty is on the way from the projection of f, which is nearest to f where there are no samples. Where the sign of
 one f decides, ω_n = 1/(1 + (f(x_n)/2)⁴), since samples far from the boundary stay on their side; else ω_n = 1.
+
+By loss (Tang and Mazzoni 2006): in the coordinates L⁻¹k(Z, x) of the span of Z the machine is a linear one, whose
+½‖w'‖² is that of the kernel's space. The estimator itself, with a linear kernel, trains it and proves it.
 """
 
 from __future__ import annotations
@@ -14,10 +19,14 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, add_gram, mirror, n_samples, take
 from mercer.compression.span import Span
 from mercer.compression.target import Target
+from mercer.errors import NotSeparableError
+from mercer.expansion import Expansion
+from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels import Kernel
 
 # From |f| of about this on a sample counts little: twice the margin. (Letter at a tenth of its vectors loses 0.1 points
@@ -99,3 +108,36 @@ def matched(model: Any, target: Target, span: Span, samples: Samples) -> tuple[F
     weights = samples.weights(values + target.expansion.b)
     way, b, _ = best_match(features, values - features @ coordinates, weights, samples.penalty_of(X), samples.bias)
     return coordinates + way, target.expansion.b + b
+
+
+def retrained(machine: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats] | None:
+    """Coordinates of w' (a column for each output) and b'; None where the loss cannot be minimised in the span."""
+    # Another problem in these coordinates: f asks for k(x, x) itself, or landmarks would be chosen again.
+    if machine.F_LESS_OWN or "n_landmarks" in machine.get_params(deep=False):
+        return None
+    linear = clone(machine).set_params(kernel="linear", **_settings(machine))
+    features = span.coordinates(samples.X)
+    try:
+        linear.fit(features, samples.y, sample_weight=samples.weight)
+    except NotSeparableError:  # the hard margin is lost with the vectors
+        return None
+    if hasattr(machine, "classes_") and not np.array_equal(linear.classes_, machine.classes_):
+        raise ValueError(
+            f"y holds the classes {linear.classes_.tolist()}, but the machine was trained on "
+            f"{machine.classes_.tolist()}; give the samples that it was trained on"
+        )
+    found: Expansion = linear._expansion_
+    if len(found.b) != len(machine.intercept_):
+        raise ValueError(f"y has {len(found.b)} outputs, but the machine has {len(machine.intercept_)}")
+    return weight_vectors(found.vectors, found.coefficients), np.asarray(found.b)
+
+
+def _settings(machine: Any) -> dict[str, Any]:
+    """What else has to change: the solver, which may be for matrices only, and λ, which was chosen before."""
+    known = machine.get_params(deep=False)
+    settings: dict[str, Any] = {"solver": "auto"} if "solver" in known else {}
+    if "warm_start" in known:
+        settings["warm_start"] = False
+    if "lams" in known:
+        settings |= {"lams": [machine.lam_], "grid": None}
+    return settings

@@ -1,4 +1,9 @@
-"""A span of few vectors for a machine's functions, of a given number or with a given error, and the machine on it."""
+"""A span of few vectors for a machine's functions, of a given number or with a given error, and the machine on it.
+
+Vectors are chosen one by one, each the one that brings the span nearest to the functions: orthogonal matching pursuit.
+With r_o = f_o − Pf_o, what the span of the vectors chosen so far lacks of output o, and δ(x) = ‖φ(x) − Pφ(x)‖²,
+another vector x takes r_o(x)²/δ(x) off ‖r_o‖². A pivoted Cholesky factorisation of K brings both up to date.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,12 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
 from mercer.compression.class_groups import Groups, matched_in_groups
-from mercer.compression.growth import chosen
 from mercer.compression.matching import Samples
 from mercer.compression.positions import refined
 from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
+from mercer.kernels import Kernel
 from mercer.progress import Reporter
 
 # Vectors that are kept at most: their kernel matrix takes 800 MB.
@@ -71,12 +76,12 @@ class Reduced:
 
 
 def to_count(target: Target, count: int, samples: Samples | None, progress: Reporter) -> Reduced:
-    """So many vectors, or fewer where fewer will do."""
+    """At most `count` vectors: fewer where fewer will do."""
     return _placed(target, _order(target, lambda n, _: n >= count, count, progress), samples, progress)
 
 
 def to_error(target: Target, max_error: float, progress: Reporter) -> Reduced:
-    """As few vectors as are found to come so near; all of them where float64 finds none that do."""
+    """As few vectors as are found to come within `max_error`; all of them where float64 finds none that do."""
     square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
     order = _order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
     best, low, high = _unmoved(target, order), 0, len(order)
@@ -129,3 +134,54 @@ def _placed(target: Target, order: Indices, samples: Samples | None, progress: R
 
 def _on(target: Target, span: Span, coordinates: Floats, b: Any) -> Expansion:
     return replace(target.expansion, vectors=span.vectors, coefficients=span.coefficients(coordinates), b=np.array(b))
+
+
+# A candidate whose δ(x) has fallen to this share of k(x, x) lies in the span, as far as float64 can tell.
+_DEPENDENT_SHARE = 1e-12
+
+
+def chosen(
+    kernel: Kernel,
+    candidates: Any,
+    values: Floats,
+    squares: Floats,
+    enough: Callable[[int, Floats], bool],
+) -> Indices:
+    """Places of the candidates that were chosen, in this order, until `enough` or until no other would help.
+
+    Parameters
+    ----------
+    values : array of shape (candidates, outputs)
+        f_o of each candidate, without b.
+    squares : array of shape (outputs,)
+        ‖f_o‖².
+    enough : callable
+        Told how many there are and what ‖r_o‖² is left of each output; it may raise to abandon the choice.
+    """
+    n = n_samples(candidates)
+    diagonal = np.abs(kernel.diag(candidates))
+    lack, residuals, left = diagonal.copy(), values.copy(), squares.copy()
+    factor = np.zeros((n, min(n, 64)))
+    order: list[int] = []
+    open_ = diagonal > 0
+    while len(order) < n and not enough(len(order), left):
+        gains = np.where(open_, np.einsum("ij,ij->i", residuals, residuals), -1.0)
+        gains[open_] /= lack[open_]
+        best = int(np.argmax(gains))
+        if not gains[best] > 0:
+            break
+        t = len(order)
+        if t == factor.shape[1]:
+            factor = np.concatenate([factor, np.zeros((n, min(t, n - t)))], axis=1)
+        column = kernel(candidates, take(candidates, np.array([best])))[:, 0]
+        column -= factor[:, :t] @ factor[best, :t]
+        column /= np.sqrt(lack[best])
+        step = residuals[best] / np.sqrt(lack[best])
+        residuals -= np.outer(column, step)
+        left = np.maximum(left - step**2, 0.0)
+        lack = np.maximum(lack - column**2, 0.0)
+        factor[:, t] = column
+        order.append(best)
+        open_ &= lack > _DEPENDENT_SHARE * diagonal
+        open_[best] = False
+    return np.array(order, dtype=np.intp)

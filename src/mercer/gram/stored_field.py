@@ -35,11 +35,11 @@ class StoredField:
     """β on some rows of a stored K; u = Kβ and a bound e on its errors on all rows, also those that are left out.
 
     A certificate takes it for the Gram of its rows. It is answered from u and e, and in float64 where they do not
-    decide.
+    decide. Without `proven` nobody asks for e, and it is not kept up to date.
     """
 
-    def __init__(self, stored: StoredGram, rows: Indices, *, twins: bool = False) -> None:
-        self.stored, self.rows = stored, rows
+    def __init__(self, stored: StoredGram, rows: Indices, *, twins: bool = False, proven: bool = True) -> None:
+        self.stored, self.rows, self._proven = stored, rows, proven
         self.gram = stored.gram.view(rows)
         self._table = stored.doubled if twins else stored.values
         self._beta = np.zeros(self._table.shape[1])
@@ -106,10 +106,12 @@ class StoredField:
         energy, linear = float(beta @ (self.u[rows] + problem.d * beta)), float(problem.p @ beta)
         ratio = largest / before
         scale = ratio if ratio <= 1 or ratio * linear - 0.5 * ratio**2 * energy > linear - 0.5 * energy else 1.0
-        scaled = _onto_bounds(scale * beta, problem)
+        scaled = scale * beta
+        for bound in (problem.lower, problem.upper):
+            scaled = np.where(np.abs(scaled - bound) <= _SNAP_SHARE * largest, bound, scaled)
+        scaled = problem.nearest_feasible(scaled)
         snapped = float(np.abs(scaled - scale * beta) @ sizes[rows])
         if not snapped <= _SNAPPED_SHARE * largest * float(sizes.max(initial=0.0)):
-            scaled = problem.nearest_feasible(scaled)
             self.move(problem, scaled)
             return scaled
         self._beta[variables] = scaled
@@ -130,11 +132,12 @@ class StoredField:
             for some in row_blocks(len(changed), 8 * self.stored.n):
                 rows = self.stored.values[changed[some]].astype(np.float64)
                 self.u += np.einsum("i,ij->j", change[changed[some]], rows)  # without the threads that BLAS starts
-            self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)
+            if self._proven:
+                self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)
         else:
             self.u[:] = 0.0
             _core.add_table(self.u, self.stored.values, np.ascontiguousarray(after), 1)
-            self.e = self.stored.errors(after)
+            self.e = self.stored.errors(after) if self._proven else self.e
 
     def sharpen(self, rows: Indices) -> None:
         """Recompute u on some rows of the stored K in float64."""
@@ -157,12 +160,13 @@ class StoredField:
         bounds = (lower, upper, d, group)
         steps, _, reason = _core.solve_stored(self._table, np.arange(q) % n, p, beta, u, *bounds, tol, most, seconds)
         if reason not in ("nonfinite", "unbounded"):
-            # The core adds K's change to u in one sum of q terms at most, each with a difference that is rounded.
-            sizes, lengths = self.stored.sizes, np.abs(self._beta) + np.abs(beta)
-            summed = _EPS * q * float(lengths @ np.tile(sizes, q // n)) * sizes
-            before = self._coefficients
+            before, ends = self._coefficients, np.abs(self._beta) + np.abs(beta)
             self._beta, self.u = beta, u[:n]
-            self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)
+            if self._proven:
+                # The core adds K's change to u in one sum of q terms at most, each with a difference that is rounded.
+                sizes = self.stored.sizes
+                summed = _EPS * q * float(ends @ np.tile(sizes, q // n)) * sizes
+                self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)
         return self._beta[variables], steps, reason
 
     @property
@@ -174,22 +178,3 @@ class StoredField:
         """Which columns of the table the variables are: the second ones of their rows are in its second half."""
         second = np.arange(problem.n_variables) >= len(self.rows)
         return np.asarray(self.rows[problem.row] + second * self.stored.n)
-
-
-def _onto_bounds(beta: Floats, problem: DualProblem) -> Floats:
-    """β inside the box, exactly on a bound that rounding had moved it away from, and with the sums that it should have.
-
-    What is missing in a sum is less than a rounding error of each term, and one free variable takes it.
-    """
-    near = _SNAP_SHARE * float(problem.upper.max(initial=0.0))
-    beta = np.clip(beta, problem.lower, problem.upper)
-    for bound in (problem.lower, problem.upper):
-        beta = np.where(np.abs(beta - bound) <= near, bound, beta)
-    for g, total in enumerate(problem.totals):
-        members = np.flatnonzero(problem.group == g)
-        missing = total - float(beta[members].sum())
-        rooms = np.minimum(beta[members] - problem.lower[members], problem.upper[members] - beta[members])
-        widest = int(np.argmax(rooms))
-        if rooms[widest] > abs(missing):
-            beta[members[widest]] += missing
-    return beta

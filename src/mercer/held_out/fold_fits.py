@@ -102,14 +102,14 @@ def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
 
 def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener, n_threads: int, budget: int) -> None:
     """Fit every machine to every fold that could be read; what goes wrong is told of the fits that it ends."""
-    matrices = _Matrices(shared, budget)
+    memory = _Memory(budget)
     chains: list[tuple[_BatchFit, Fold]] = []
     for batch in batches:
         batch = [(name, clone(machine).set_params(solver="decomposition")) for name, machine in batch]
         try:
             kernels = shared.kernels(batch[0][1])
             groups = [
-                _BatchFit(matrices, kernels[own[0]], batch, [shared.folds[f] for f in own], listener, n_threads)
+                _BatchFit(shared, memory, kernels[own[0]], batch, [shared.folds[f] for f in own], listener, n_threads)
                 for own in shared.same(kernels)
             ]
         except Exception as error:  # a kernel that raises ends its own batch only
@@ -137,46 +137,46 @@ def _bytes(shared: SharedFolds, twins: bool) -> int:
     return (3 if twins else 1) * 4 * len(shared.whole.merged.y) ** 2
 
 
-class _Matrices:
-    """K of all samples for one kernel after another, as many at a time as there is room for."""
+class _Memory:
+    """The bytes that stored matrices may have at a time; one matrix is always let through."""
 
-    def __init__(self, shared: SharedFolds, budget: int) -> None:
-        self.shared, self.budget = shared, budget
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
         self._lock, self._taken = threading.Lock(), 0
 
-    def stored(self, gram: Gram, twins: bool) -> StoredGram:
-        """K, once there is room for it; to be given back."""
-        while not self._take(_bytes(self.shared, twins)):
+    def take(self, need: int) -> None:
+        """Wait until there is room; to be given back."""
+        while True:
+            with self._lock:
+                if self._taken == 0 or self._taken + need <= self.budget:
+                    self._taken += need
+                    return
             _core.check_stop()
             time.sleep(_WAKE_SECONDS)
-        try:
-            return StoredGram.of(gram)
-        except BaseException:
-            self.give_back(twins)
-            raise
 
-    def give_back(self, twins: bool) -> None:
+    def give_back(self, need: int) -> None:
         with self._lock:
-            self._taken -= _bytes(self.shared, twins)
-
-    def _take(self, need: int) -> bool:
-        with self._lock:
-            if self._taken and self._taken + need > self.budget:
-                return False
-            self._taken += need
-            return True
+            self._taken -= need
 
 
 class _BatchFit:
     """The fits of a batch in folds that have the same kernel."""
 
     def __init__(
-        self, matrices: _Matrices, kernel: Any, batch: Batch, folds: list[Fold], listener: Listener, n_threads: int
+        self,
+        shared: SharedFolds,
+        memory: _Memory,
+        kernel: Any,
+        batch: Batch,
+        folds: list[Fold],
+        listener: Listener,
+        n_threads: int,
     ) -> None:
-        self._matrices, self._kernel, self._batch, self.folds = matrices, kernel, batch, folds
-        self._listener, self._n_threads, self._shared = listener, n_threads, matrices.shared
+        self._shared, self._memory, self._kernel, self._batch, self.folds = shared, memory, kernel, batch, folds
+        self._listener, self._n_threads = listener, n_threads
         self._lock, self._left = threading.Lock(), len(folds)
         self._stored: StoredGram | None = None
+        self._taken = 0  # bytes of memory that K has
 
     @cached_property
     def _gram(self) -> Gram:
@@ -204,24 +204,33 @@ class _BatchFit:
     # --- every problem is about all samples --------------------------------------------------------------------------
 
     def run_fold(self, fold: Fold) -> None:
-        """Fit all machines to one fold, each from the last one's solution on."""
+        """Fit all machines to one fold, each from the last one's solution on; the last fold lets K go."""
         try:
             if any(self._listener.wanted(name, fold.number) for name, _ in self._batch):
                 try:
-                    with self._lock:  # the first fold makes K for all
-                        twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
-                        if self._stored is None:
-                            self._stored = self._matrices.stored(self._gram, twins)
+                    stored, twins = self._matrix(fold)
                 except Exception as error:  # a kernel that raises ends its own batch only
                     _tell(self._listener, self._batch, [fold], error)
                 else:
-                    self._along(fold, self._stored, twins)
+                    self._along(fold, stored, twins)
         finally:
             with self._lock:
                 self._left -= 1
-                if self._left == 0 and self._stored is not None:
-                    self._matrices.give_back("doubled" in vars(self._stored))
+                if self._left == 0:
                     self._stored = None
+                    self._memory.give_back(self._taken)
+
+    def _matrix(self, fold: Fold) -> tuple[StoredGram, bool]:
+        """K of all samples, which the first fold makes for all, and whether a sample has two variables."""
+        with self._lock:
+            twins = bool(self._tasks(self._batch[0][1], fold)[0].problem.twins)
+            if not self._taken:
+                need = _bytes(self._shared, twins)
+                self._memory.take(need)
+                self._taken = need
+            if self._stored is None:
+                self._stored = StoredGram.of(self._gram)
+            return self._stored, twins
 
     def _along(self, fold: Fold, stored: StoredGram, twins: bool) -> None:
         assert fold.fit is not None
@@ -279,7 +288,7 @@ class _BatchFit:
             variables = sum(task.problem.n_variables for task in self._tasks(self._batch[0][1], self.folds[0]))
             # For how many machines at a time the problems of all pairs and folds take at most a quarter of the budget.
             each = _PAIR_VARIABLE_BYTES * max(1, variables) * len(self.folds)
-            step = max(1, int(self._matrices.budget / 4 / each))
+            step = max(1, int(self._memory.budget / 4 / each))
             for first in range(0, len(self._batch), step):
                 self._run_some_pairs(self._batch[first : first + step])
         except Exception as error:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -28,15 +28,12 @@ from mercer.gram.stored_gram import StoredGram
 from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
-from mercer.solvers.block_steps import INNER_STEPS
-from mercer.solvers.dual.certified import SOLVED_SHARE
+from mercer.solvers.dual.certified import SOLVED_SHARE, STORED_STEPS
 from mercer.solvers.dual.decomposition import decompose
 from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
 # Up to this many rows a stored K takes less time than the rows and blocks that each fold would compute again.
 _STORED_ROWS = 6000
-# Rows this far outside the margin, in its own unit, are not stored.
-_NEAR_MARGIN = 1.0
 
 
 def values_from_solution(
@@ -76,7 +73,7 @@ def values_from_solution(
         stop = replace(whole.limits.stop, tol=task.unit * whole.limits.stop.tol)
         problems = [tasks[k].problem for tasks in left]
         beta = _coefficients(machine, whole, row, k)[rows]
-        for f, test in zip(_without_each(problems, place, beta, stop), tests, strict=True):
+        for f, test in zip(_values_of_folds(problems, place, beta, stop), tests, strict=True):
             if f is None:
                 return None
             here = test[at[row[test]] >= 0]
@@ -86,64 +83,66 @@ def values_from_solution(
     return out
 
 
-def _without_each(problems: list[DualProblem], gram: Gram, beta: Floats, stop: Stop) -> Iterable[Floats | None]:
-    """f of all rows for each problem, from a solution without their bounds of zero.
+def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop: Stop) -> Iterable[Floats | None]:
+    """f of all rows for the problem of each fold, from the solution β on all samples.
 
     Rows without a coefficient far from the margin hardly ever get one. So K is stored on the others alone, for all
-    problems, and what that leaves of a problem goes on with all rows.
+    folds, and what that leaves of a problem goes on with all rows. Far is twice the margin and, as samples left out
+    move f more where few coefficients are at their bounds, farther by the share of those that are free.
     """
-    u = gram.product(beta, dtype=gram.precisions[0])
-    whole = beta, u
-    near = np.flatnonzero((beta != 0) | (problems[0].p * _with_offset(problems[0], *whole) < 1.0 + _NEAR_MARGIN))
+    first, u = problems[0], gram.product(beta, dtype=gram.precisions[0])
+    used = (beta != 0) & (first.lower < first.upper)
+    bounded = used & ((beta <= first.lower) | (beta >= first.upper))
+    far = 1.0 + max(1.0, 0.5 * int(used.sum()) / max(1, int(bounded.sum())))
+    near = np.flatnonzero((beta != 0) | (first.p * _with_offset(first, beta, u) < far))
     size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
-    if not gram.fused or problems[0].twins or len(near) > _STORED_ROWS or size > gram.budget:
-        none = np.arange(0)
-        starts: Iterable[Any] = ((_without_held_out(problem, beta), none, u[none]) for problem in problems)
+    starts: Iterable[_Start]
+    if not gram.fused or first.twins or len(near) > _STORED_ROWS or size > gram.budget:
+        starts = (_Start(_without_held_out(problem, beta), np.arange(0), u[:0]) for problem in problems)
     else:
-        field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)))
-        field.move(problems[0].some(near), beta[near])
-        without, n_threads = partial(_without_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
-        starts = map_side_by_side(without, problems, n_threads) if n_threads > 1 else map(without, problems)
-    return (_without(problem, gram, whole, start, stop) for problem, start in zip(problems, starts, strict=True))
+        field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)), proven=False)
+        field.move(first.some(near), beta[near])
+        solve, n_threads = partial(_solved_on_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
+        starts = map_side_by_side(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
+    return (_finished(problem, gram, beta, u, start, stop) for problem, start in zip(problems, starts, strict=True))
 
 
-def _without_stored(
-    whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem
-) -> tuple[Floats, Indices, Floats]:
-    """β of a problem after pair steps on the rows that are stored, these rows, and their u."""
+class _Start(NamedTuple):
+    """β of a fold's problem, the rows on which u = Kβ is known already, and u there."""
+
+    beta: Floats
+    rows: Indices
+    u: Floats
+
+
+def _solved_on_stored(whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> _Start:
+    """A fold's problem after pair steps on the rows that are stored."""
     field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
     field.move(part, after[near])
-    most = min(INNER_STEPS * len(near), stop.max_iter)
+    most = min(STORED_STEPS * len(near), stop.max_iter)
     after[near] = field.pair_steps(part, SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
-    return after, near, field.u
+    return _Start(after, near, field.u)
 
 
-def _without(
-    problem: DualProblem,
-    gram: Gram,
-    whole: tuple[Floats, Floats],
-    start: tuple[Floats, Indices, Floats],
-    stop: Stop,
-) -> Floats | None:
-    """f of all rows for a problem, from a start whose u is known on some rows, and from another β with all of its u.
+def _finished(problem: DualProblem, gram: Gram, beta: Floats, u: Floats, start: _Start, stop: Stop) -> Floats | None:
+    """f of all rows for a fold's problem, from a start near the solution β on all samples, whose u is known.
 
     None where a limit or rounding ended it: an ordinary fit then says so.
     """
-    (before, u), (beta, known, known_u), precision = whole, start, gram.precisions[0]
-    others = np.setdiff1d(np.arange(gram.n), known, assume_unique=True)
+    precision = gram.precisions[0]
+    others = np.setdiff1d(np.arange(gram.n), start.rows, assume_unique=True)
     u = u.copy()
-    u[known] = known_u
-    u[others] += gram.product(beta - before, others if len(known) else None, precision)
-    if problem.violation(beta, problem.gradient(beta, u)) <= stop.tol:
-        return _with_offset(problem, beta, u)
-    field = gram.field(problem, beta, u, precision)
+    u[start.rows] = start.u
+    u[others] += gram.product(start.beta - beta, others if len(start.rows) else None, precision)
+    if problem.violation(start.beta, problem.gradient(start.beta, u)) <= stop.tol:
+        return _with_offset(problem, start.beta, u)
+    field = gram.field(problem, start.beta, u, precision)
     reached = decompose(field, stop, None, True)
     if reached.stop_reason != "converged":
         return None
-    found = reached.beta
     field.unshrink()
-    u = field.u + gram.product(found - field.beta, dtype=precision)  # a block of all variables leaves u behind
-    return _with_offset(problem, found, u)
+    u = field.u + gram.product(reached.beta - field.beta, dtype=precision)  # a block of all variables leaves u behind
+    return _with_offset(problem, reached.beta, u)
 
 
 def _with_offset(problem: DualProblem, beta: Floats, u: Floats) -> Floats:
@@ -152,7 +151,10 @@ def _with_offset(problem: DualProblem, beta: Floats, u: Floats) -> Floats:
 
 
 def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
-    """β inside the bounds, with the sum that it must have: as few others as possible are lowered for that."""
+    """β inside the bounds, with the sum that it must have: as few others as possible are lowered for that.
+
+    `nearest_feasible` alone would lower all free ones: then u moves by many rows (spam at C = 1: a sixth more time).
+    """
     beta = np.clip(beta, problem.lower, problem.upper)
     for g, total in enumerate(problem.totals):
         members = np.flatnonzero(problem.group == g)

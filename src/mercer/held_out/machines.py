@@ -1,20 +1,100 @@
-"""Machines that are trained without a fold, and what they say of its samples."""
+"""Machines without a fold, and what they say of its samples; also those inside of pipelines, tables and frozen models.
+
+What is around a machine sees the samples first, and the machine what that makes of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
 from mercer.arrays import Floats, Indices
+from mercer.data import samples
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.held_out.around import decision_values, machine_of, weight_option
 from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
+from mercer.progress import Reporter
 from mercer.tables.frame import part_of
+
+
+def machine_of(model: Any) -> Any:
+    """The machine that decides; the model itself where nothing is around it."""
+    return _steps_of(model)[-1][1]
+
+
+def decision_values(model: Any, X: Any) -> Floats:
+    """The machine's decision values, a column for each plane, on what the steps before it make of X."""
+    *before, (_, machine) = _steps_of(model)
+    for outer, _ in before:
+        if isinstance(outer, Pipeline):
+            X = outer[:-1].transform(X) if len(outer.steps) > 1 else X
+        elif not isinstance(outer, FrozenEstimator):
+            X = outer.encode(X)
+    values: Floats = machine._decision(X)
+    return values
+
+
+def without_names(owner: Any, X: Any) -> tuple[Any, Any]:
+    """The fitted model inside of `owner`, and X, both without names of features: those are the owner's to compare.
+
+    So one warning, about the owner, says that names are missing, and none if they were taken from it (as shap does).
+    """
+    model = owner.estimator_
+    if not hasattr(model, "feature_names_in_") or machine_of(model) is not model:
+        return model, X
+    X, model = samples.vectors(owner, X, reset=False), copy(model)
+    del model.feature_names_in_
+    return model, X
+
+
+def weight_option(model: Any, weight: Any) -> dict[str, Any]:
+    """The keyword of `fit` that gives the weights to the last step."""
+    if weight is None:
+        return {}
+    path = ["sample_weight"]
+    while isinstance(model, Pipeline):
+        name, model = model.steps[-1]
+        path.insert(-1, name)
+    return {"__".join(path): weight}
+
+
+def _steps_of(model: Any) -> list[tuple[Any, Any]]:
+    """What is around the machine, from the outside, each with what it holds; the last is the machine, twice."""
+    found: list[tuple[Any, Any]] = []
+    while True:
+        if isinstance(model, Pipeline):
+            inner = model.steps[-1][1]
+        elif isinstance(model, FrozenEstimator):
+            inner = model.estimator
+        elif hasattr(model, "encode"):  # a table's columns
+            inner = getattr(model, "estimator_", model.estimator)
+        else:
+            return [*found, (model, model)]
+        found.append((model, inner))
+        model = inner
+
+
+class FoldLines:
+    """Told of every fold; prints only if it is asked to."""
+
+    def __init__(self, verbose: bool, n_folds: int) -> None:
+        self._reporter, self._n, self._done = Reporter(verbose), n_folds, 0
+
+    def done(self, n_folds: int = 1) -> None:
+        """`n_folds` more folds are done."""
+        self._done += n_folds
+        words = f"{self._done} of {self._n} folds of the calibration"
+        if self._done < self._n:
+            self._reporter.tell(words, self._done / self._n)
+        else:
+            self._reporter.close(words)
 
 
 def out_of_fold(

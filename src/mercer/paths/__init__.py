@@ -19,14 +19,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from mercer.held_out.leave_one_out import LeaveOneOutResult, leave_one_out
-    from mercer.paths.c_path import CPath
+    from mercer.paths.c_path import CPath, svm_path
     from mercer.paths.estimates import Estimate, radius_margin, soft_radius_margin, span_bound, span_estimate, xi_alpha
-    from mercer.paths.whole_path import svm_path
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.paths.estimates") | {
         "CPath": "mercer.paths.c_path",
         "LeaveOneOutResult": "mercer.held_out.leave_one_out",
         "leave_one_out": "mercer.held_out.leave_one_out",
-        "svm_path": "mercer.paths.whole_path",
+        "svm_path": "mercer.paths.c_path",
     }
     __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -1,28 +1,30 @@
-"""Every solution between the smallest C and the largest."""
+"""Every solution between the smallest C and the largest: `svm_path`, and what it returns."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats, freeze, sums_by
 from mercer.estimators.svc import SVC
+from mercer.fitting.pipeline.attached import CPathMethods, attach_named
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.limits import deadline_of
 from mercer.fitting.pipeline.machine import trained_on
+from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
+from mercer.paths.exact_path import Trace, trace
+from mercer.paths.path_nodes import Nodes, nodes_of
+from mercer.problems.classification import soft_margin
+from mercer.problems.dual_problem import DualProblem
 
-if TYPE_CHECKING:
-    from mercer.displays import CPathDisplay
 
-
-class CPath:
+class CPath(CPathMethods):
     """The machines of `svm_path` for every C of a range; `svm_path` makes it.
 
     Parameters
@@ -72,17 +74,17 @@ class CPath:
     margin_: Floats
     intercept_: Floats
 
-    def __init__(self, machine: SVC, fit: Fit, found: Any) -> None:
+    def __init__(self, machine: SVC, fit: Fit, found: Trace | Nodes) -> None:
         self._machine, self._fit, self._found = machine, fit, found
-        self.exact_ = bool(found.exact)
-        self.epsilon_ = None if self.exact_ else float(found.epsilon)
+        self.exact_ = isinstance(found, Trace)
+        self.epsilon_ = float(found.epsilon) if isinstance(found, Nodes) else None
         self.stop_reason_ = found.stop_reason
         self.C_range_ = (float(found.start), float(found.end))
         for name, values in found.columns().items():
             setattr(self, name, freeze(values))
-        for name in ("n_checks", "largest_violation", "n_refactorisations", "n_restarts"):
-            if hasattr(found, name):
-                setattr(self, f"{name}_", getattr(found, name))
+        if isinstance(found, Trace):
+            self.n_checks_, self.largest_violation_ = found.n_checks, found.largest_violation
+            self.n_refactorisations_, self.n_restarts_ = found.n_refactorisations, found.n_restarts
 
     def __repr__(self) -> str:
         low, high = self.C_range_
@@ -148,11 +150,6 @@ class CPath:
         wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
         return np.asarray(wrong.mean(axis=0))
 
-    def plot(self, axes: Any = None) -> CPathDisplay:
-        """α, margin, support vectors and error against C; needs matplotlib."""
-        display: type[CPathDisplay] = import_module("mercer.displays").CPathDisplay
-        return display(self).plot(axes)
-
     def _inside(self, C: float) -> float:
         low, high = self.C_range_
         C = positive("C", C)
@@ -163,3 +160,116 @@ class CPath:
                 "C_min and C_max around it, or fit SVC there"
             )
         return C
+
+
+attach_named(CPath)
+
+
+# The most samples whose path is exact by default: it takes some three events for each of them, and an event
+# a product with up to that many rows of K.
+_MOST_EXACT = 5000
+# ε and the range of C of an ε-path, by default.
+_EPSILON, _RANGE = 1e-3, (0.01, 100.0)
+
+
+def svm_path(
+    X: Any,
+    y: Any,
+    *,
+    C_min: float | None = None,
+    C_max: float | None = None,
+    epsilon: float | None = None,
+    sample_weight: Any = None,
+    **options: Any,
+) -> CPath:
+    """SVC of two classes for every C: α is piecewise linear in C, and every breakpoint is found.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+    y : array of shape (n_samples,)
+        Two classes.
+    C_min : float, optional
+        Where the range of C begins: by default at 0, that of an ε-path at 0.01.
+    C_max : float, optional
+        Where it ends: by default where nothing changes any more, or where float64 cannot tell `tol` from its rounding;
+        that of an ε-path at 100.
+    epsilon : float, optional
+        Ask for an ε-path: ordinary fits so near to one another that the machine interpolated between two of them has a
+        relative duality gap of at most ε, which is proven. By default the path is exact up to 5,000 distinct samples,
+        and an ε-path with ε = 0.001 beyond.
+    sample_weight : array of shape (n_samples,), optional
+        Weights of the samples, by which C is multiplied.
+    **options : parameters of SVC
+        Those besides C: `kernel`, `gamma`, `bias`, `class_weight`, ... `tol` is 1e-8 unless given.
+
+    Returns
+    -------
+    CPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from mercer import svm_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = svm_path(scale(X), y, C_max=100)
+    >>> len(path.C_) > 500, path.at(3.7).certificate_.violation < 1e-8
+    (True, True)
+    """
+    machine = SVC(**{"tol": 1e-8, **options})
+    if epsilon is not None:
+        positive("epsilon", epsilon, "it is a relative duality gap")
+    begin = None if C_min is None else positive("C_min", C_min)
+    end = math.inf if C_max is None else positive("C_max", C_max)
+    if begin is not None and not begin < end:
+        raise ValueError(f"C_min={C_min!r} is not below C_max={C_max!r}; give a range")
+    _check_machine(machine)
+    fit = Fit.of(machine, X, y, sample_weight)
+    if len(fit.target.labels) != 2:
+        raise ValueError(
+            f"a path is for two classes, but y has {len(fit.target.labels)}; use (y == label) for one of them against "
+            "the rest, or the rows of two of them"
+        )
+    gram = fit.gram()
+    if gram.positive_definite == "no":
+        raise ValueError(
+            f"{fit.kernel!r} is not positive definite on these samples, and only then is α a function of C; use "
+            "another kernel"
+        )
+    problem = problem_of(machine, fit)
+    progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
+    if epsilon is None and len(fit.merged.y) > _MOST_EXACT:
+        epsilon = _EPSILON
+    stop, constant, report = fit.limits.stop, fit.constant, progress.begin("path")
+    found: Trace | Nodes
+    if epsilon is None:
+        found = trace(problem, gram, stop, begin, end, constant=constant, report=report)
+    else:
+        begin, end = begin or _RANGE[0], end if math.isfinite(end) else _RANGE[1]
+        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant, report=report)
+    progress.end()
+    return CPath(machine, fit, found)
+
+
+def problem_of(machine: Any, fit: Fit) -> DualProblem:
+    """The problem of a two-class machine at C = 1."""
+    (pair,) = fit.target.pairs
+    rows, sides = fit.target.sides(pair, fit.merged.y)
+    assert np.array_equal(rows, np.arange(len(fit.merged.y)))
+    y: Floats = sides
+    problem = soft_margin(y, fit.target.factor[fit.merged.y] * fit.merged.weight)
+    return problem if machine.bias is True else problem.without_bias()
+
+
+def _check_machine(machine: SVC) -> None:
+    if machine.C != 1.0 or machine.theta is not None:
+        raise ValueError("the path is that of all C: leave C, theta and lam out, and give C_min and C_max")
+    if machine.slack != "l1":
+        raise ValueError(
+            f"slack={machine.slack!r} has no exact path: C_i ξ_i² makes α a curve in C; use slack='l1', or fit SVC for "
+            "each C with warm_start=True"
+        )
+    if machine.multiclass not in ("ovo", "ovr"):
+        raise ValueError(f"multiclass={machine.multiclass!r} has no path; leave it at 'ovo'")

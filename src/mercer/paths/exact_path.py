@@ -54,7 +54,6 @@ class Trace:
     n_restarts: int = 0
     largest_violation: float = math.nan  # of those that were checked
     constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
-    exact: bool = True
 
     def columns(self) -> dict[str, Any]:
         """What was seen at the breakpoints, by the names that CPath has for it."""

@@ -58,7 +58,6 @@ class Nodes:
     nodes: list[Node] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)  # relative, the most between a fit and the next
     stop_reason: StopReason = "converged"
-    exact: bool = False
 
     @property
     def start(self) -> float:

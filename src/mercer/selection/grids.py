@@ -27,7 +27,7 @@ _CS = tuple(float(f"{value:.3g}") for value in np.logspace(-2, 3, 11))
 _WIDTHS = tuple(2.0**k for k in range(-4, 4))
 
 
-def machine_of(estimator: Any) -> tuple[str, Any]:
+def prefix_and_machine(estimator: Any) -> tuple[str, Any]:
     """The machine that learns from what the other steps of a Pipeline, or a Tabular, make; and its names' prefix."""
     prefix = ""
     while isinstance(estimator, Pipeline | Tabular):
@@ -51,7 +51,7 @@ def points_of(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     points = list(ParameterGrid(grid))
     names = {name: full_name(estimator, name) for point in points for name in point}
     found = [{names[name]: value for name, value in point.items()} for point in points]
-    known, kernel = estimator.get_params(), f"{machine_of(estimator)[0]}kernel"
+    known, kernel = estimator.get_params(), f"{prefix_and_machine(estimator)[0]}kernel"
     of_kernels = any(kernel in point for point in found)  # whose parameters are not known before it is set
     for name in sorted({name for point in found for name in point}):
         if name not in known and not of_kernels and not name.startswith(f"{kernel}__"):
@@ -71,7 +71,7 @@ def _is_list(values: Any) -> bool:
 def full_name(estimator: Any, name: str) -> str:
     """`gamma` of a kernel object is `kernel__gamma`, and names of the machine behind other steps need no prefix."""
     known = estimator.get_params()
-    prefix, machine = machine_of(estimator)
+    prefix, machine = prefix_and_machine(estimator)
     if prefix and name not in known:
         return prefix + full_name(machine, name)
     kernel = getattr(estimator, "kernel", None)

@@ -13,14 +13,12 @@ from mercer.arrays import n_samples, stack
 from mercer.held_out.fold_fits import FoldFit, affordable, fit_folds
 from mercer.held_out.folds import SharedFolds, shares
 from mercer.sameness import grouped, key_of_params
-from mercer.selection.grids import OF_KERNELS, PRICES, machine_of, made, without
-from mercer.selection.held_out import NeedsModel, score_of_values
-from mercer.selection.scoring import asks_predictions_only
+from mercer.selection.grids import OF_KERNELS, PRICES, prefix_and_machine, without
+from mercer.selection.scoring import NeedsModel, asks_predictions_only, score_of_values
 from mercer.selection.steps import Steps
-from mercer.tables.frame import part_of
 
 if TYPE_CHECKING:
-    from mercer.selection.tune import Search
+    from mercer.selection.search import Search
 
 
 class SharedSearch:
@@ -39,17 +37,18 @@ class SharedSearch:
         rest, shared = [], []
         for group in groups:
             reasons = [self._refusal(point) for point in group]
-            for part in grouped(reasons):
-                points, reason = [group[k] for k in part], reasons[part[0]]
-                if reason is not None:
-                    rest.append((points, reason))
-                else:
+            for same in grouped(reasons):
+                points, reason = [group[k] for k in same], reasons[same[0]]
+                if reason is None:
                     shared.append(points)
-        for together in grouped(self._reading(group[0]) for group in shared):
-            ways, own = self._by_steps if self._search.prefix else self._at_once, [shared[k] for k in together]
+                else:
+                    rest.append((points, reason))
+        fit = self._fit_by_steps if self._search.prefix else self._fit_at_once
+        for alike in grouped(self._reading(group[0]) for group in shared):
+            own = [shared[k] for k in alike]
             if not self._needs_model:
-                rest += ways(own)
-            if self._needs_model:
+                rest += fit(own)
+            if self._needs_model:  # it may have turned out only now
                 rest += [(group, self._needs_model) for group in own]
         return rest
 
@@ -57,16 +56,13 @@ class SharedSearch:
 
     def _machine(self, point: int) -> Any:
         if point not in self._machines:
-            self._machines[point] = machine_of(self._made(point))[1]
+            self._machines[point] = prefix_and_machine(self._search.at(point))[1]
         return self._machines[point]
-
-    def _made(self, point: int) -> Any:
-        return made(self._search.estimator, self._search.cells.points[point])
 
     def _refusal(self, point: int) -> str | None:
         try:
-            estimator = self._made(point)
-            return Steps.refusal(estimator) or shares(machine_of(estimator)[1])
+            estimator = self._search.at(point)
+            return Steps.refusal(estimator) or shares(prefix_and_machine(estimator)[1])
         except (TypeError, ValueError) as error:
             return str(error)
 
@@ -81,7 +77,7 @@ class SharedSearch:
 
     # --- the same samples in every fold ------------------------------------------------------------------------------
 
-    def _at_once(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
+    def _fit_at_once(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
         search, machine = self._search, self._machine(groups[0][0])
         try:
             shared = SharedFolds.of(machine, search.X, search.y, search.splits, search.sample_weight)
@@ -120,10 +116,9 @@ class SharedSearch:
     def told(self, name: int, fold: int, fit: FoldFit) -> None:
         search, cells, machine = self._search, self._search.cells, self._machine(name)
         try:
-            mean, unit = self._units.get(fold, (0.0, 1.0))
-            rest = y, _ = search.targets(fold)
-            values, samples = mean + unit * fit.values, partial(search.samples, fold)
-            score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, rest)
+            zero, unit = self._units.get(fold, (0.0, 1.0))
+            values, samples, targets = zero + unit * fit.values, partial(search.samples, fold), search.targets(fold)
+            score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, targets)
         except Exception as error:  # of a score that the user gave
             if not asks_predictions_only(search.scorer):  # its error may be that of a model that is none
                 words = f"scoring has no value from predictions alone: {type(error).__name__}"
@@ -133,18 +128,18 @@ class SharedSearch:
         else:
             proof = fit.certificate
             cells.put(name, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
-            search.gap.put(name, fold, machine, fit, y)
+            search.gap.put(name, fold, machine, fit, targets[0])
         with self._lock:
-            search.told(name, fold)
+            search.tell(name, fold)
 
     def failed(self, name: int, fold: int, error: Exception) -> None:
         self._fail([[name]], [fold], error)
         with self._lock:
-            self._search.told(name, fold)
+            self._search.tell(name, fold)
 
     # --- samples that the steps before the machine make, fold by fold ------------------------------------------------
 
-    def _by_steps(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
+    def _fit_by_steps(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
         search = self._search
         self.words.append(
             "kernel values within each fold, for all C and kernels: the steps before the machine are refitted for "
@@ -168,16 +163,11 @@ class SharedSearch:
     def _transformed(self, point: int, fold: int) -> SharedFolds:
         """The samples of a fold as the machine sees them, the training samples first."""
         search, (train, test) = self._search, self._search.splits[fold]
-        order = np.concatenate([train, test])
-        y, weight = (None if part is None else part[order] for part in (search.y, search.sample_weight))
-        steps = Steps(self._made(point))
-        left = steps.fit(
-            part_of(search.X, train),
-            None if y is None else y[: len(train)],
-            None if weight is None else weight[: len(train)],
-        )
+        order, steps = np.concatenate([train, test]), Steps(self._search.at(point))
+        left = steps.fit(*search.training(fold))
         self._units[fold] = steps.unit
-        X, y = stack(left, steps.transform(part_of(search.X, test))), steps.target(y)
+        y, weight = (None if part is None else part[order] for part in (search.y, search.sample_weight))
+        X, y = stack(left, steps.transform(search.samples(fold))), steps.target(y)
         split = (np.arange(len(train)), np.arange(len(train), len(order)))
         return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
 

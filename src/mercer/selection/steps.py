@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
 from sklearn.pipeline import Pipeline
 
-from mercer.selection.grids import machine_of
+from mercer.selection.grids import prefix_and_machine
 from mercer.tables.estimator import Tabular
 
 
@@ -17,7 +17,7 @@ class Steps:
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
         self._fitted: list[Any] = []
-        self.machine = machine_of(estimator)[1]
+        self.machine = prefix_and_machine(estimator)[1]
         self.unit = 0.0, 1.0  # the values of y that are 0 for the machine, and 1 more
 
     @staticmethod

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,58 +16,22 @@ from mercer.arrays import is_sparse, n_samples
 from mercer.errors import held_warnings, warn_user
 from mercer.fitting.pipeline.limits import bytes_of, deadline_of
 from mercer.held_out.folds import folds_of
+from mercer.held_out.machines import weight_option
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
 from mercer.progress import Reporter
 from mercer.selection.cells import Cells
-from mercer.selection.conclusion import conclude
 from mercer.selection.criteria import CRITERIA, check_criterion
-from mercer.selection.fold_by_fold import fit_fold_by_fold
-from mercer.selection.grids import by_kernel, default_grid, machine_of, points_of, with_own
-from mercer.selection.result import TuningResult
-from mercer.selection.scoring import Scorer, counts_mistakes, ends_of, scorer_of
+from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of, prefix_and_machine, price_of, with_own
+from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen
+from mercer.selection.scoring import counts_mistakes, ends_of, scorer_of
+from mercer.selection.search import Search, fit_fold_by_fold
 from mercer.selection.search_gap import SearchGap
 from mercer.selection.shared_search import SharedSearch
 from mercer.selection.steps import Steps
-from mercer.selection.summary import params_told
 from mercer.tables.estimator import Tabular
-from mercer.tables.frame import Frame, frame_of, part_of
+from mercer.tables.frame import Frame, frame_of
 from mercer.threads import effective_n_threads
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """What a search is about: the estimator, the samples, the folds, and how they are scored."""
-
-    estimator: Any
-    prefix: str  # of the names of its machine's parameters
-    X: Any
-    y: Any
-    sample_weight: Any
-    splits: list[tuple[Any, Any]]
-    scorer: Scorer
-    cells: Cells
-    n_threads: int
-    budget: int
-    deadline: float
-    told: Callable[[int, int], None]
-    gap: SearchGap
-
-    def wanted(self, point: int, fold: int) -> bool:
-        """Whether a fit can still change what is chosen, and there is time for it."""
-        return time.monotonic() < self.deadline and self.cells.wanted(point, fold)
-
-    def samples(self, fold: int) -> Any:
-        """The held-out samples of a fold: a copy, which a score may change."""
-        train, test = self.splits[fold]
-        square = getattr(self.estimator, "kernel", None) == "precomputed"
-        return part_of(self.X, test, train if square else None)
-
-    def targets(self, fold: int) -> tuple[Any, Any]:
-        """Their targets and their weights, copies too."""
-        _, test = self.splits[fold]
-        y, weight = (None if part is None else part[test] for part in (self.y, self.sample_weight))
-        return y, weight
 
 
 def tune(
@@ -158,7 +121,7 @@ def tune(
     _check_called_right(estimator, X)
     one_of("skip", skip, (True, False, "likely"))
     one_of("criterion", criterion, CRITERIA)
-    prefix, machine = machine_of(estimator)
+    prefix, machine = prefix_and_machine(estimator)
     if y is None and (is_classifier(machine) or is_regressor(machine)):
         raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
     y = None if y is None else column_or_1d(y, warn=True)
@@ -186,7 +149,6 @@ def tune(
     splits = list(folds_of(cv, y, labelled).split(rows, y, groups)) if by_folds else []
     ends = ends_of(estimator, scoring) if skip and by_folds else None
     cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=own)
-    progress = _Progress(cells, verbose, callback)
     search = Search(
         estimator=estimator,
         prefix=prefix,
@@ -199,8 +161,9 @@ def tune(
         n_threads=effective_n_threads(n_jobs if n_jobs is not None else getattr(machine, "n_jobs", None)),
         budget=bytes_of(getattr(machine, "cache_size", 1000)),
         deadline=deadline_of(max_time),
-        told=progress.told,
         gap=SearchGap(points, by_folds and counts_mistakes(estimator, scoring) and sample_weight is None, prefix),
+        reporter=Reporter(verbose),
+        callback=callback,
     )
     interrupted = False
     with held_warnings() as of_fits:
@@ -208,9 +171,9 @@ def tune(
             shared = _run(search) if by_folds else _judge(search, criterion)
         except KeyboardInterrupt:
             interrupted, shared = True, "interrupted"
-    progress.close()
+    search.close()
     with held_warnings() as of_end:
-        result = conclude(search, shared, interrupted, refit, one_standard_error, own)
+        result = _conclude(search, shared, interrupted, refit, one_standard_error, own)
     # Each once; fits that ended early are counted in the conclusion.
     early = {warning for warning in of_fits if issubclass(warning[1], ConvergenceWarning)}
     for message, category in dict.fromkeys([*(one for one in of_fits if one not in early), *of_end]):
@@ -257,37 +220,84 @@ def _judge(search: Search, criterion: str) -> str:
     return judge(search, criterion)
 
 
-class _Progress:
-    """A line a second, and a call of the caller's function for every fit."""
+def _conclude(
+    search: Search, shared: str, interrupted: bool, refit: bool, one_standard_error: bool, own: int | None
+) -> TuningResult:
+    """Everything that was found, with the best machine if it is to be trained; `own` is the estimator's own cell."""
+    cells = search.cells
+    best, why = _choice(search, one_standard_error, own)
+    result = TuningResult(
+        cv_results_=cells.results(),
+        n_splits_=cells.n_folds,
+        complete_=cells.complete,
+        shared_=shared,
+        interrupted_=interrupted,
+        best_index_=best,
+        choice_=why,
+    )
+    if best is None:
+        if not interrupted:
+            _tell_nothing(search, refit)
+        return result
+    result.best_params_, result.best_score_ = dict(cells.points[best]), float(cells.means[best])
+    result.search_gap_, result.search_gap_reason_ = search.gap.value(cells, best)
+    _tell_early(cells, best)
+    if refit and not interrupted:
+        model = search.at(best)
+        result.best_estimator_ = model.fit(search.X, search.y, **weight_option(model, search.sample_weight))
+        if not cells.complete:
+            told = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
+            warn_user(f"{told}; the best of those was taken. Raise max_time, or try fewer points", ConvergenceWarning)
+        edges = edges_of(cells.points, result.best_params_)
+        if edges:
+            warn_user(f"the best score is at the edge of the grid: {'; '.join(edges)}. Widen the grid", UserWarning)
+    return result
 
-    def __init__(self, cells: Cells, verbose: bool, callback: Callable[[dict[str, Any]], None] | None) -> None:
-        self._cells, self._callback, self._reporter = cells, callback, Reporter(verbose)
 
-    def told(self, point: int, fold: int) -> None:
-        cells = self._cells
-        if self._callback is not None:
-            self._callback(
-                {
-                    "params": cells.points[point],
-                    "fold": fold,
-                    "score": float(cells.scores[point, fold]),
-                    "gap": float(cells.gaps[point, fold]),
-                    "done": cells.done,
-                    "of": cells.scores.size,
-                }
+def _choice(search: Search, one_standard_error: bool, own: int | None) -> tuple[int | None, str]:
+    cells = search.cells
+    best = best_of(cells)
+    if best is None:
+        return None, ""
+    if one_standard_error:
+        prices = [price_of(point, search.prefix) for point in cells.points]
+        return cheapest_of(cells, best, prices), "the smallest C within one standard error of the largest mean score"
+    if own is not None and cells.n_folds > 1:
+        lengths = np.array([(len(train), len(test)) for train, test in search.splits]).mean(axis=0)
+        return chosen(cells, best, own, float(lengths[1] / lengths[0]))
+    return best, "the largest mean score of the grid"
+
+
+def _tell_nothing(search: Search, refit: bool) -> None:
+    """No cell has a score: an error where a machine was wanted, and a warning where scores alone were."""
+    cells = search.cells
+    if not cells.errors:
+        if not cells.complete:
+            warn_user(
+                f"no cell has a score: the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time). "
+                "Raise max_time, or try fewer points",
+                ConvergenceWarning,
             )
-        if self._reporter.is_due:
-            self._reporter.tell(self._words(), cells.done / cells.scores.size or None)
+        return
+    told = cells.why(min(cells.errors)[0])
+    weighed = "" if search.sample_weight is None else " with this sample_weight"
+    message = f"no cell of the grid could be fitted{weighed} in every fold: {told}"
+    if refit and cells.complete:
+        raise ValueError(message)
+    warn_user(message, UserWarning)
 
-    def close(self) -> None:
-        self._reporter.close(self._words())
 
-    def _words(self) -> str:
-        cells, means = self._cells, self._cells.means
-        told = f"{cells.done:>6,} of {cells.scores.size:,} fits"
-        if cells.lost:
-            told += f", {len(cells.lost):,} cells skipped"
-        if not np.isnan(means).all():
-            best = int(np.nanargmax(means))
-            told += f", best {means[best]:.4f} at {params_told(cells.points[best])}"
-        return told
+def _tell_early(cells: Cells, best: int) -> None:
+    """One warning for all fits that ended before they were optimal."""
+    if not cells.early:
+        return
+    reasons = ", ".join(f"{count:,} × {reason}" for reason, count in Counter(cells.early.values()).most_common())
+    made_in_all = int(np.isfinite(cells.scores).sum())
+    largest = max((float(cells.relative_gaps[place]) for place in cells.early), default=np.nan)
+    mark = "the chosen cell among them" if any(point == best for point, _ in cells.early) else "not in the chosen cell"
+    warn_user(
+        f"{len(cells.early):,} of {made_in_all:,} fits stopped before tol ({reasons}), {mark}, "
+        f"with gaps of up to {largest:.1e} of the dual value: their scores are those of machines that are not optimal. "
+        "Scale the features, lower C, or raise max_iter or tol; cv_results_['why'] names the cells",
+        ConvergenceWarning,
+    )

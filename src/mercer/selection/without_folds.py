@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -25,13 +25,12 @@ from mercer.errors import warn_user
 from mercer.held_out.leave_one_out import leave_one_out
 from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.selection.criteria import refusal
-from mercer.selection.grids import made
-from mercer.selection.held_out import NeedsModel, score_of_values
+from mercer.selection.scoring import NeedsModel, score_of_values
 from mercer.tables.frame import part_of
 from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
 if TYPE_CHECKING:
-    from mercer.selection.tune import Search
+    from mercer.selection.search import Search
 
 # The probability with which a bound on the risk may fail, for all points of the grid together.
 _DELTA = 0.05
@@ -58,7 +57,7 @@ def judge(search: Search, criterion: str) -> str:
             if note:
                 search.cells.notes[point, 0] = note
             search.cells.put(point, 0, score, gap, relative, time.perf_counter() - begun)
-        search.told(point, 0)
+        search.tell(point, 0)
     scores = search.cells.scores
     if criterion == "margin-bound" and (scores <= 0).any() and not (scores > 0).any():
         warn_user(
@@ -69,12 +68,8 @@ def judge(search: Search, criterion: str) -> str:
     return "nothing: every point is solved by itself, on all samples"
 
 
-def _machine(search: Search, point: int) -> Any:
-    return made(search.estimator, search.cells.points[point])
-
-
 def _left_out(search: Search, point: int) -> _Judged:
-    machine = _machine(search, point)
+    machine = search.at(point)
     found = leave_one_out(machine, search.X, search.y, search.sample_weight)
     counted = np.flatnonzero(np.isfinite(found.values.reshape(len(found.values), -1)).all(axis=1))
     y, weight = (None if part is None else part[counted] for part in (search.y, search.sample_weight))
@@ -91,7 +86,7 @@ def _left_out(search: Search, point: int) -> _Judged:
 
 def _by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Judged]:
     def way(search: Search, point: int) -> _Judged:
-        found = estimate(_machine(search, point), search.X, search.y, search.sample_weight)
+        found = estimate(search.at(point), search.X, search.y, search.sample_weight)
         note = "" if found.proven else f"an upper bound if there is {found.assumes}"
         return 1.0 - found.error, math.nan, math.nan, note
 
@@ -101,7 +96,7 @@ def _by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Judged]:
 def _margin_bound(search: Search, point: int) -> _Judged:
     if search.sample_weight is not None:
         raise ValueError("the margin bound is for samples that all count the same; leave sample_weight out")
-    model = _machine(search, point).fit(search.X, search.y)
+    model = search.at(point).fit(search.X, search.y)
     if len(model.classes_) != 2:
         raise ValueError(f"the margin bound is for two classes, but y has {len(model.classes_)}")
     margins = model.margins(search.X, search.y)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cli.commands import run
-from mercer.calibration.density_marks import density_marks
+from mercer.calibration.libsvm_laws import density_marks
 from mercer.files.libsvm_model import read_libsvm_model
 from mercer.files.libsvm_text import write_libsvm
 

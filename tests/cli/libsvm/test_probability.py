@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from mercer.calibration.density_marks import density_marks, normal_probabilities
-from mercer.calibration.laplace import laplace_scale
+from mercer.calibration.libsvm_laws import density_marks, laplace_scale, normal_probabilities
 from mercer.cli.folds import checked, deal, squared_correlation
 from mercer.cli.libsvm.probability import class_probabilities, fit_sigmoid, pair_probabilities
 

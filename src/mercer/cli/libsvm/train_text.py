@@ -15,8 +15,7 @@ import scipy.sparse as sp
 import mercer
 from mercer import files
 from mercer.arrays import freeze
-from mercer.calibration.density_marks import density_marks
-from mercer.calibration.laplace import laplace_scale
+from mercer.calibration.libsvm_laws import density_marks, laplace_scale
 from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.libsvm.probability import fit_sigmoid

@@ -98,8 +98,8 @@ _NESTED: Final = {
     "Curves": Declared(
         {
             "Sigmoids": "mercer.calibration.sigmoid",
-            "Softmax": "mercer.calibration.temperature",
-            "Steps": "mercer.calibration.isotonic",
+            "Softmax": "mercer.calibration.curves",
+            "Steps": "mercer.calibration.curves",
             "VennAbers": "mercer.calibration.venn_abers",
         }
     ),
@@ -244,7 +244,7 @@ def _calibrated_params(model: Fitted) -> None:
 
 
 def _calibrated_classifier(model: Fitted) -> None:
-    from mercer.held_out.around import machine_of
+    from mercer.held_out.machines import machine_of
 
     decides = machine_of(model.estimator_)
     expect(hasattr(decides, "classes_") and hasattr(decides, "_decision"), "a calibrated classifier needs a classifier")
@@ -272,7 +272,7 @@ def _calibrated_classifier(model: Fitted) -> None:
 
 
 def _classes_inside(model: Fitted) -> None:
-    from mercer.held_out.around import machine_of
+    from mercer.held_out.machines import machine_of
 
     model.estimator, model.classes_ = model.estimator_, machine_of(model.estimator_).classes_
 
@@ -362,7 +362,7 @@ OWN: Final[dict[str, Row]] = {
     "CalibratedClassifier": _calibrated(
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
-        _own_scores_=Declared({"OwnScores": "mercer.calibration.conformal"}),
+        _own_scores_=Declared({"OwnScores": "mercer.calibration.classifier"}),
     ).but(whole=_calibrated_classifier, finish=_classes_inside),
     "CalibratedRegressor": _calibrated(
         residuals_=Array(None),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mercer.on_demand import methods_named
 
 __all__ = [
+    "CPathMethods",
     "ClassifierMethods",
     "ExplanationMethods",
     "MachineMethods",
@@ -39,6 +40,7 @@ class _Named:
 if TYPE_CHECKING:
     from mercer.methods import (
         ClassifierMethods,
+        CPathMethods,
         ExplanationMethods,
         MachineMethods,
         NoveltyMethods,
@@ -52,6 +54,7 @@ else:
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
     ExplanationMethods, PartialDependenceMethods = _Named("ExplanationMethods"), _Named("PartialDependenceMethods")
     RidgePathMethods, TraceMethods = _Named("RidgePathMethods"), _Named("TraceMethods")
+    CPathMethods = _Named("CPathMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}

@@ -19,7 +19,6 @@ from mercer.gram.gram import Gram, Products
 from mercer.gram.stored_field import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
-from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.dual.start import starting_point
@@ -30,6 +29,9 @@ _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise
 
 # The share of tol that steps on a stored K leave: the rest covers the rounding errors that the certificate adds.
 SOLVED_SHARE = 0.85
+# Pair steps per variable on a stored K before another solver takes over, whose blocks would be computed anew: spam with
+# C up to 10,000 needs at most 20.
+STORED_STEPS = 100
 # A gap above the first share of the dual value, more than the second of which is rounding of stored values in β'Kβ, is
 # worth rows with a coefficient in float64: the losses of these rows have as much again.
 _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
@@ -128,7 +130,7 @@ def _stored_steps(
     shrinking: bool,
 ) -> Solution:
     """Pair steps from where the field is. Those that settled nothing end as a limit would: another solver goes on."""
-    most = min(INNER_STEPS * problem.n_variables, stop.max_iter)
+    most = min(STORED_STEPS * problem.n_variables, stop.max_iter)
     beta, steps, reason = field.pair_steps(problem, SOLVED_SHARE * stop.tol, most, stop.seconds)
     ends: dict[str, StopReason] = {"converged": "converged", "stalled": "stalled", "max_seconds": "max_time"}
     return Solution(beta, steps, ends.get(reason, "max_iter"))

@@ -1,7 +1,8 @@
-"""How normal a sample is to a machine without targets, by ten marks among decision values; as LIBSVM's -b 1 has it.
+"""What LIBSVM's -b 1 says of a regression's errors, and of how normal a sample is to a machine without targets.
 
-The marks divide the decision values below 0, and those from 0 on, into five groups of equal size each. A sample above
-i marks has probability i/10 of being normal: it is a rank among samples, in steps of a tenth, and no density.
+Errors: P(|y − f(x)| > t) = exp(−t/σ), one σ for every x. Normality: ten marks divide the decision values below 0, and
+those from 0 on, into five groups of equal size each. A sample above i marks has probability i/10 of being normal: it is
+a rank among samples, in steps of a tenth, and no density.
 """
 
 from __future__ import annotations
@@ -9,6 +10,14 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Floats
+
+
+def laplace_scale(residuals: Floats) -> float:
+    """σ: the mean |r|, once those beyond five standard deviations of such a law are left out."""
+    size = np.abs(residuals)
+    kept = size[size <= 5.0 * np.sqrt(2.0) * size.mean()]
+    return float(kept.mean())
+
 
 N_MARKS = 10
 _HALF = N_MARKS // 2
