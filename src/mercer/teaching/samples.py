@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.solvers.pegasos.draws import draw
+from mercer.solvers.pegasos.iterates import draw
 from mercer.teaching.record import Trace
 
 

@@ -23,8 +23,8 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, factor_bytes, memory_error, residual_share
+from mercer.solvers.least_squares.spectrum import solve_eigen
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500

@@ -15,10 +15,9 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.cg import solve_cg
 from mercer.solvers.least_squares.cholesky import solve_cholesky
-from mercer.solvers.least_squares.covariance import solve_covariance
-from mercer.solvers.least_squares.eigen import solve_eigen
-from mercer.solvers.least_squares.lsqr import solve_lsqr
+from mercer.solvers.least_squares.linear import solve_covariance, solve_lsqr
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, factor_bytes
+from mercer.solvers.least_squares.spectrum import solve_eigen
 from mercer.solvers.qp import NAMES, solve_ridge_by_qp
 from mercer.solvers.solver import Solver
 

@@ -25,8 +25,8 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.linear.choose import crawls
 from mercer.solvers.linear.referee import LinearSolution, certificate_words
-from mercer.solvers.linear.turns import crawls
 
 # When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
 # this factor per round. Below _FLOOR of what was asked for, rounding is taken to be the cause.
