@@ -26,7 +26,7 @@ from mercer.fitting.pipeline.limits import deadline_of
 from mercer.fitting.pipeline.machine import CERTIFIED
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
-from mercer.kernels.used_columns import expect_room
+from mercer.kernels.matrices import expect_room
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solvers.pegasos.descent import (

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, freeze, n_samples
+from mercer.arrays import Floats, Samples, freeze, n_samples
 from mercer.features.feature_map import eigenpairs_of, n_above_rounding
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
@@ -42,7 +42,7 @@ class MercerExpansion:
     """
 
     kernel: Kernel
-    points: Any
+    points: Samples
     weights: Floats
     eigenvalues: Floats
     rest: float
@@ -52,26 +52,26 @@ class MercerExpansion:
         object.__setattr__(self, "_coefficients", coefficients)
         return self
 
-    def functions(self, X: Any) -> Floats:
+    def functions(self, X: Samples) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
         return np.asarray(self.kernel(X, self.points) @ self._coefficients)
 
-    def features(self, X: Any) -> Floats:
+    def features(self, X: Samples) -> Floats:
         """√λ_j φ_j: features whose inner products are the expansion."""
         return np.asarray(self.functions(X) * np.sqrt(self.eigenvalues))
 
-    def values(self, X: Any, Z: Any = None) -> Floats:
+    def values(self, X: Samples, Z: Samples = None) -> Floats:
         """Σ λ_jφ_j(x)φ_j(z)."""
         left = self.features(X)
         return np.asarray(left @ (left if Z is None else self.features(Z)).T)
 
-    def error(self, X: Any, Z: Any = None) -> float:
+    def error(self, X: Samples, Z: Samples = None) -> float:
         """The largest difference from k on samples."""
         exact = self.kernel(X) if Z is None else self.kernel(X, Z)
         return float(np.abs(self.values(X, Z) - exact).max(initial=0.0))
 
 
-def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) -> MercerExpansion:
+def mercer_expansion(X: Samples, *, kernel: Any, n_terms: int, weights: Any = None) -> MercerExpansion:
     """Expand a kernel with respect to samples, or to the points and weights of a quadrature rule.
 
     Parameters
@@ -111,7 +111,7 @@ def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) 
     return made._made_of(freeze(coefficients))
 
 
-def mercer_integral(X: Any, f: Any, *, kernel: Any, weights: Any) -> float:
+def mercer_integral(X: Samples, f: Any, *, kernel: Any, weights: Any) -> float:
     """∫∫ k(u, v) f(u) f(v) du dv by quadrature: Mercer's condition asks that it is ≥ 0 for every f.
 
     Parameters

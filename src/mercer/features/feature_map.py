@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, Samples, is_sparse
 from mercer.kernels import Kernel, as_kernel
 from mercer.long_calls import abandonable
 
@@ -39,7 +39,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
     kernel_: Kernel
     _takes_sparse = True
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Samples, y: Any = None) -> Self:
         """Bind the kernel to X, and draw or list what the features are made of.
 
         Parameters
@@ -56,7 +56,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self._prepare(X)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Samples) -> Samples:
         """The features of each sample, a row each.
 
         Parameters
@@ -78,7 +78,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_is_fitted(self)
         return np.array([f"{type(self).__name__.lower()}{k}" for k in range(self._width())], dtype=object)
 
-    def error(self, X: Any) -> float:
+    def error(self, X: Samples) -> float:
         """The largest difference between the features' inner products and k on samples.
 
         Parameters
@@ -94,15 +94,15 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         exact = self.kernel_(self._read(X, reset=False))
         return float(np.abs((products.toarray() if is_sparse(products) else products) - exact).max())
 
-    def _read(self, X: Any, reset: bool) -> Any:
+    def _read(self, X: Samples, reset: bool) -> Samples:
         sparse = "csr" if self._takes_sparse else False
         return validate_data(self, X, dtype=np.float64, reset=reset, accept_sparse=sparse)
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         """Draw or list what the features are made of."""
         raise NotImplementedError
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Samples) -> Samples:
         raise NotImplementedError
 
     def _width(self) -> int:

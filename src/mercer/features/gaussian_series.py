@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Samples
 from mercer.features.feature_map import FeatureMap
 from mercer.features.random_fourier import gaussian_of
 from mercer.parameters import integer, store
@@ -59,7 +59,7 @@ class GaussianSeries(FeatureMap):
     def __init__(self, kernel: Any = "rbf", n_terms: int | None = None) -> None:
         store(self, locals())
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)
         if factor is not None:
             raise ValueError(f"{self.kernel_!r} has a matrix; use RandomFourier or Nystrom")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices, is_sparse
+from mercer.arrays import Floats, Indices, Samples, is_sparse
 from mercer.features.feature_map import FeatureMap
 from mercer.parameters import store
 
@@ -55,7 +55,7 @@ class Monomials(FeatureMap):
     def __init__(self, kernel: Any = "linear", ordered: bool = False) -> None:
         store(self, locals())
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         recipe = self.kernel_.recipe()
         if (
             recipe is None
@@ -83,7 +83,7 @@ class Monomials(FeatureMap):
     def _width(self) -> int:
         return self._count() + (self._constants[3] > 0)
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Samples) -> Samples:
         scale, gamma, coef0, constant = self._constants
         if not is_sparse(X) and self._count() > _MOST_COLUMNS:
             raise ValueError(f"{self._count()} monomials of dense samples are too many; give sparse samples, as in fit")
@@ -101,7 +101,7 @@ class Monomials(FeatureMap):
         factors = _products(self._size, self._degree, self.ordered)
         return np.asarray(np.prod(Z[:, factors], axis=2) * self._weights(factors))
 
-    def _sparse(self, Z: Any) -> Any:
+    def _sparse(self, Z: Samples) -> Any:
         """The products of the entries that are stored, of rows with equally many of them at a time."""
         Z.sum_duplicates()
         Z.eliminate_zeros()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, n_samples, take
+from mercer.arrays import Floats, Samples, n_samples, take
 from mercer.data.chunks import Chunk
 from mercer.features.feature_map import FeatureMap, eigenpairs_of, n_above_rounding
 from mercer.gram.landmarks import draw, leverage_scores
@@ -68,7 +68,7 @@ class Nystrom(FeatureMap):
     ) -> None:
         store(self, locals())
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         m = integer("n_components", self.n_components, 1, "the number of landmarks")
         one_of("landmarks", self.landmarks, ("uniform", "leverage"))
         n, rng = n_samples(X), np.random.default_rng(self.random_state)
@@ -84,7 +84,7 @@ class Nystrom(FeatureMap):
         with np.errstate(divide="ignore"):
             self._map = vectors[:, :kept] / np.sqrt(self.eigenvalues_) if values[0] > 0 else np.zeros((len(values), 1))
 
-    def _features(self, X: Any) -> Floats:
+    def _features(self, X: Samples) -> Floats:
         return np.asarray(self.kernel_(X, self.landmarks_) @ self._map)
 
     def _width(self) -> int:

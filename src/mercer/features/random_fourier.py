@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Samples
 from mercer.features.feature_map import FeatureMap
 from mercer.kernels import Kernel
 from mercer.parameters import integer, store
@@ -61,7 +61,7 @@ class RandomFourier(FeatureMap):
     ) -> None:
         store(self, locals())
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         integer("n_components", self.n_components, 1, "the number of features")
         self._scale, gamma, factor = gaussian_of(self.kernel_)
         width = X.shape[1] if factor is None else factor.shape[1]
@@ -76,7 +76,7 @@ class RandomFourier(FeatureMap):
     def _width(self) -> int:
         return int(self.n_components)
 
-    def _features(self, X: Any) -> Floats:
+    def _features(self, X: Samples) -> Floats:
         angles = X @ self.frequencies_.T
         size = math.sqrt(self._scale / len(self.frequencies_))
         if self._phase is None:

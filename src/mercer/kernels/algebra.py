@@ -13,17 +13,100 @@ from typing import cast
 
 import numpy as np
 
-from mercer.arrays import Floats
-from mercer.kernels import composite_recipes, terms
-from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, OfOne, OfTwo, inside
-from mercer.kernels.endings import integer_power
+from mercer.arrays import Floats, Samples
+from mercer.kernels import recipe as recipes
+from mercer.kernels import terms
+from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, inside
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.recipe import Recipe
-from mercer.kernels.terms import Term, Terms
+from mercer.kernels.recipe import integer_power
 from mercer.parameters import integer
 
-# exp of more than this is no number of float64.
-_LARGEST_EXPONENT = 710
+
+class OfOne(Composite):
+    """A function of the values of one kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._check()
+
+    def _of_values(self, values: Floats) -> Floats:
+        """The function, which may overwrite its argument."""
+        raise NotImplementedError
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        values = self.kernel._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(values)
+
+    def diag(self, X: Samples) -> Floats:
+        values = np.array(self.kernel.diag(X), dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(values)
+
+    def _slope_at(self, values: Floats) -> Floats | float:
+        """The function's derivative; does not overwrite its argument."""
+        raise NotImplementedError
+
+    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
+        """The function's derivatives by its own parameters."""
+        return iter(())
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        return self.kernel._gradient(X, Z, weights * self._slope_at(self.kernel._values(X, Z)))
+
+    def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
+        return self.kernel._diagonal_gradient(X, weights * self._slope_at(self.kernel.diag(X)))
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        values = self.kernel._values(X, Z)
+        outer = self._slope_at(values)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            yield f"kernel__{name}", place, slope * outer
+        yield from self._own_slopes(values)
+
+
+class OfTwo(Composite):
+    """A kernel made of two by an operator: its sign, how tightly it binds, and what it does to arrays."""
+
+    _part_names = ("left", "right")
+    _sign: str
+    _operator: np.ufunc
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left, self.right = left, right
+        self._check()
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        left, right = self.left._values(X, Z), self.right._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._operator(left, right, out=left))
+
+    def diag(self, X: Samples) -> Floats:
+        left, right = self.left.diag(X), self.right.diag(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._operator(left, right))
+
+    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
+        """The operator's derivatives by its two sides."""
+        raise NotImplementedError
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        by_left, by_right = self._partials(self.left._values(X, Z), self.right._values(X, Z))
+        return self.left._gradient(X, Z, weights * by_left) + self.right._gradient(X, Z, weights * by_right)
+
+    def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
+        by_left, by_right = self._partials(self.left.diag(X), self.right.diag(X))
+        left = self.left._diagonal_gradient(X, weights * by_left)
+        return left + self.right._diagonal_gradient(X, weights * by_right)
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        partials = self._partials(self.left._values(X, Z), self.right._values(X, Z))
+        for (side, part), outer in zip(self.parts.items(), partials, strict=True):
+            for name, place, slope in part._slopes(X, Z):
+                yield f"{side}__{name}", place, slope * outer
+
+    def _text(self) -> str:
+        return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
 
 
 class Sum(OfTwo):
@@ -44,15 +127,10 @@ class Sum(OfTwo):
     """
 
     _binds, _sign, _operator = SUM, "+", np.add
+    _rules = recipes.added, terms.added
 
     def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
         return 1.0, 1.0
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.added(self.left.recipe(), self.right.recipe())
-
-    def terms(self) -> Terms | None:
-        return terms.added(self.left.terms(), self.right.terms())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -94,15 +172,10 @@ class Product(OfTwo):
     """
 
     _binds, _sign, _operator = PRODUCT, "*", np.multiply
+    _rules = recipes.multiplied, terms.multiplied
 
     def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
         return right, left
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
-
-    def terms(self) -> Terms | None:
-        return terms.multiplied(self.left.terms(), self.right.terms())
 
     @property
     def n_factors(self) -> int:
@@ -152,11 +225,11 @@ class Scaled(OfOne):
     array([[6.]])
     """
 
-    _binds = PRODUCT
+    _binds, _number = PRODUCT, "factor"
+    _rules = recipes.scaled, terms.scaled
 
     def __init__(self, kernel: Kernel, factor: float) -> None:
-        self.kernel = kernel
-        self.factor = factor
+        self.kernel, self.factor = kernel, factor
         self._check()
 
     def _check(self) -> None:
@@ -176,12 +249,6 @@ class Scaled(OfOne):
 
     def _own_slopes(self, values: Floats) -> Iterator[Slope]:
         yield "factor", (), values
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
-
-    def terms(self) -> Terms | None:
-        return terms.multiplied((Term((float(self.factor),)),), self.kernel.terms())
 
     def _follows(self, statement: str) -> Answer:
         return cast(Answer, getattr(self.kernel, statement))  # a "no" follows too
@@ -216,11 +283,11 @@ class Shifted(OfOne):
     array([[3.]])
     """
 
-    _binds = SUM
+    _binds, _number = SUM, "constant"
+    _rules = recipes.shifted, terms.shifted
 
     def __init__(self, kernel: Kernel, constant: float) -> None:
-        self.kernel = kernel
-        self.constant = constant
+        self.kernel, self.constant = kernel, constant
         self._check()
 
     def _check(self) -> None:
@@ -240,12 +307,6 @@ class Shifted(OfOne):
 
     def _own_slopes(self, values: Floats) -> Iterator[Slope]:
         yield "constant", (), np.ones_like(values)
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
-
-    def terms(self) -> Terms | None:
-        return terms.added(self.kernel.terms(), (Term((float(self.constant),)),))
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -288,11 +349,11 @@ class Power(OfOne):
     array([[9.]])
     """
 
-    _binds = POWER
+    _binds, _number = POWER, "exponent"
+    _rules = recipes.raised, terms.raised
 
     def __init__(self, kernel: Kernel, exponent: int) -> None:
-        self.kernel = kernel
-        self.exponent = exponent
+        self.kernel, self.exponent = kernel, exponent
         self._check()
 
     def _check(self) -> None:
@@ -304,12 +365,6 @@ class Power(OfOne):
 
     def _slope_at(self, values: Floats) -> Floats | float:
         return self.exponent * integer_power(values.copy(), int(self.exponent) - 1)
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
-
-    def terms(self) -> Terms | None:
-        return terms.raised(self.kernel.terms(), int(self.exponent))
 
     @property
     def n_factors(self) -> int:
@@ -352,18 +407,17 @@ class Exponential(OfOne):
     array([[1.6487]])
     """
 
+    _rules = None, terms.exponential
+
     def _of_values(self, values: Floats) -> Floats:
         return np.exp(values, out=values)
 
     def _slope_at(self, values: Floats) -> Floats | float:
         return np.exp(values)
 
-    def terms(self) -> Terms | None:
-        return terms.exponential(self.kernel.terms())
-
     @property
     def n_factors(self) -> int:
-        return _LARGEST_EXPONENT * self.kernel.n_factors  # the relative error of exp(k) is k times that of k
+        return 710 * self.kernel.n_factors  # the relative error of exp(k) is k times that of k, and e^710 overflows
 
     @property
     def unit_diagonal(self) -> Answer:

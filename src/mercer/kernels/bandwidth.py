@@ -12,12 +12,11 @@ so that an offset of the data does no harm. The implicit zeros of a CSR matrix c
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, Samples, is_sparse
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
 from mercer.kernels.kernel import Kernel
@@ -62,7 +61,7 @@ class WithGamma(Kernel):
     def bound(self) -> bool:
         return not isinstance(self.gamma, str)
 
-    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
@@ -78,7 +77,7 @@ class WithGamma(Kernel):
         return self
 
 
-def gamma_from(rule: str, X: Any, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
+def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
     """The number that a rule stands for on data X."""
     X = as_matrix(X)
     n, d = X.shape
@@ -124,7 +123,7 @@ def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
     return 1.0 / divisors[one_of("convention", convention, tuple(divisors))]
 
 
-def _from_variance(X: Any, weight: Floats) -> float | None:
+def _from_variance(X: Samples, weight: Floats) -> float | None:
     total = math.fsum(weight.tolist()) * X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = _mean(X, weight, total)
@@ -138,16 +137,16 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
 
-def _row_sums(block: Any) -> Floats:
+def _row_sums(block: Samples) -> Floats:
     return over_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
 
 
-def _mean(X: Any, weight: Floats, total: float) -> float:
+def _mean(X: Samples, weight: Floats, total: float) -> float:
     """The weighted mean of all entries of X, implicit zeros included; `total` is the weight of all of them."""
     return sum(float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X)) / total
 
 
-def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float, float]:
+def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[float, float]:
     """The weighted means of x − centre and (x − centre)² over all entries, as above."""
     d = X.shape[1]
     first = second = 0.0
@@ -167,7 +166,7 @@ def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float
     return first / total, second / total
 
 
-def _from_median(X: Any, weight: Floats, l1: bool) -> float | None:
+def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
     chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).round().astype(np.intp)
     rows = X[chosen]
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))

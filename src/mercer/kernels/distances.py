@@ -10,25 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, is_sparse, sums_by
+from mercer.arrays import Flags, Floats, Samples, is_sparse, sums_by
 from mercer.kernels.matrices import (
     STRIP_BYTES,
     check_same_width,
     dense,
     dot,
+    exponents,
+    length_of_differences,
+    narrowed,
+    ordinary,
     over_rows,
     squared_lengths,
     strips,
+    times_power,
     widened,
     width,
     with_data,
 )
-from mercer.kernels.sizes import exponents, length_of_differences, ordinary, times_power
-from mercer.kernels.used_columns import narrowed
 
 # Below this share of ‖x − c‖² + ‖z − c‖² fewer than twelve digits of a difference of float64 numbers are correct.
 _CANCELLED_SHARE = 1e-4
@@ -41,7 +44,7 @@ _LOST_SQUARE = 2.0**-760
 _GATHER_SHARE = 0.05
 
 
-def distances(X: Any, Z: Any) -> Floats:
+def distances(X: Samples, Z: Samples) -> Floats:
     """‖x_i − z_j‖ of numbers of any size, also where squares would overflow or underflow."""
     check_same_width(X, Z)
     if ordinary(X, Z):
@@ -60,7 +63,7 @@ def distances(X: Any, Z: Any) -> Floats:
     return out
 
 
-def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
+def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> Floats:
     """‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with a matrix F = ``factor``; dense and CSR in any combination."""
     check_same_width(X, Z)
     same = X is Z
@@ -88,7 +91,7 @@ def squared_distances(X: Any, Z: Any, factor: Floats | None = None) -> Floats:
     return out
 
 
-def _centre(X: Any, Z: Any) -> Floats:
+def _centre(X: Samples, Z: Samples) -> Floats:
     """Column means of Z; 0 for columns in which a CSR matrix has implicit zeros, to keep it sparse."""
     full = np.ones(Z.shape[1], dtype=np.bool_)
     for matrix in (X, Z):
@@ -100,13 +103,13 @@ def _centre(X: Any, Z: Any) -> Floats:
     return np.where(full & np.isfinite(centre), centre, 0.0)
 
 
-def _centred(X: Any, centre: Floats, factor: Floats | None) -> Any:
+def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:
     if centre.any():
         X = with_data(X, X.data - centre[X.indices]) if is_sparse(X) else X - centre
     return X if factor is None else X @ factor
 
 
-def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats | None) -> None:
+def _from_differences(out: Floats, chosen: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
     """Replace the chosen entries of ``out`` by ‖x − z‖², computed without cancellation."""
     rows, columns = np.divmod(np.flatnonzero(chosen), out.shape[1])
     sparse = is_sparse(X) or is_sparse(Z)
@@ -121,13 +124,13 @@ def _from_differences(out: Floats, chosen: Flags, X: Any, Z: Any, factor: Floats
         out[i, j] = squared_lengths(difference if factor is None else difference @ factor)
 
 
-def l1_distances(X: Any, Z: Any) -> Floats:
+def l1_distances(X: Samples, Z: Samples) -> Floats:
     """Σ_f |x_if − z_jf|."""
     return sums_over_features(lambda x, z: _cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
 
 
 def sums_over_features(
-    function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Any, Z: Any
+    function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples
 ) -> Floats:
     """Σ_f term(x_if, z_jf) where term(x, 0) = term(0, x) = |x|; ``function`` gives the sums of dense blocks."""
     check_same_width(X, Z)
@@ -146,7 +149,7 @@ def sums_over_features(
     return out
 
 
-def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Any, Z: Any) -> Floats:
+def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
     """Σ_f term(x_if, z_jf) of CSR rows: the terms of entries that both have, and the sizes of their other entries.
 
     That size is a difference of sums, or the sum itself where the difference cancels. Where a row has no other entries

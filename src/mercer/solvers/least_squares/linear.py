@@ -25,8 +25,7 @@ from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
 from mercer.gram.sums import Sums
-from mercer.kernels.matrices import dense
-from mercer.kernels.used_columns import widened, without_empty_columns
+from mercer.kernels.matrices import dense, over_all_columns, without_empty_columns
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import in_time
@@ -219,7 +218,7 @@ def solve_lsqr(
         b=b,
         solver="lsqr",
         rank=min(wide.X.shape),
-        W=widened(W.T, used, wide.X.shape[1]).T,
+        W=over_all_columns(W.T, used, wide.X.shape[1]).T,
         beta=beta,
         steps=steps,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",

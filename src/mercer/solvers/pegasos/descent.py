@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, gamma, inner, is_sparse, row_blocks, take
+from mercer.arrays import Flags, Floats, Indices, Samples, gamma, inner, is_sparse, row_blocks, take
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.descent import FeatureSpace, certify_descent
 from mercer.gram.ball import Ball
@@ -57,7 +57,7 @@ class LinearSpace:
 
     positive_definite = "yes"
 
-    def __init__(self, X: Any, *, bias: bool) -> None:
+    def __init__(self, X: Samples, *, bias: bool) -> None:
         self.X, self.bias = X, bias
         self.n, d = X.shape
         self.size = d + int(bias)
