@@ -8,38 +8,22 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.arrays import Floats, Samples, is_sparse
+from mercer.arrays import Samples, is_sparse
 from mercer.kernels import Kernel, as_kernel
-from mercer.long_calls import abandonable
+from mercer.kernels.names import KernelLike
 
-# Of the largest eigenvalue.
-_ROUNDING_SHARE = 1e-13
-
-
-def eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Floats]:
-    """Eigenvalues in descending order and their vectors, of a kernel's matrix on `where`; none may be negative."""
-    values, vectors = abandonable(np.linalg.eigh, K)
-    if values[0] < -1e-8 * max(float(values[-1]), 0.0):
-        raise ValueError(
-            f"{kernel!r} is not positive definite: its matrix on {where} has the eigenvalue {values[0]:.3g}, so that "
-            "it is no inner product of features, and Mercer's theorem does not hold"
-        )
-    return values[::-1], vectors[:, ::-1]
-
-
-def n_above_rounding(values: Floats) -> int:
-    """How many of descending eigenvalues are more than rounding; the directions of the others would be noise."""
-    return int(np.sum(values > _ROUNDING_SHARE * values[0]))
+# As many columns as 100 rows of 8 bytes fill a gigabyte with.
+MOST_COLUMNS = 10**6
 
 
 class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A transformer whose features have a kernel's values as their inner products, exactly or nearly."""
 
-    kernel: Any
+    kernel: KernelLike
     kernel_: Kernel
     _takes_sparse = True
 
-    def fit(self, X: Samples, y: Any = None) -> Self:
+    def fit(self, X: Samples, y: object = None) -> Self:
         """Bind the kernel to X, and draw or list what the features are made of.
 
         Parameters
@@ -67,7 +51,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_is_fitted(self)
         return self._features(self._read(X, reset=False))
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names for the features, made of that of the class and a number.
 
         Parameters
