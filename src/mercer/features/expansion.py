@@ -73,7 +73,7 @@ class MercerExpansion:
     weights: Floats
     eigenvalues: Floats
     rest: float
-    _coefficients: Floats = field(repr=False)
+    _coefficients: Floats = field(init=False, repr=False)
 
     def functions(self, X: Samples) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
@@ -132,8 +132,9 @@ def mercer_expansion(
     values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
     kept = min(n_terms, _n_above_rounding(values))
     coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
-    kept_values, rest = freeze(values[:kept].copy()), float(values[kept:].sum())
-    return MercerExpansion(bound, points, freeze(w), kept_values, rest, freeze(coefficients))
+    made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
+    object.__setattr__(made, "_coefficients", freeze(coefficients))
+    return made
 
 
 def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: ArrayLike) -> float:
