@@ -83,8 +83,8 @@ SOLVERS = [
     m(
         "a regularised bias is priced once",
         "mercer/solvers/linear/newton.py",
-        "exact_bias else b / problem.bias**2",
-        "exact_bias else b / problem.bias",
+        "slope = b / problem.bias**2",
+        "slope = b / problem.bias",
         "tests/estimators/test_linear.py::test_objective_equals_liblinears",
     ),
     m(

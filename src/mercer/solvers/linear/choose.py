@@ -34,9 +34,6 @@ from mercer.solvers.qp import NAMES, solve_linear_by_qp
 
 # The methods that can be asked for by name instead of "auto".
 METHODS = {"newton": "newton", "dual": "dual coordinate descent", **NAMES}
-# Passes of descent after Newton's steps have stalled. Rounding is the usual cause, and few passes show whether descent
-# can do better; the number is a guess.
-_PASSES_AFTER_STALL = 1000
 
 
 def choose(rows: LinearRows) -> tuple[str, str]:
@@ -68,7 +65,11 @@ def solve_linear(
             referee.judge(last)
         if last.reason == "stalled":
             method, why = f"newton, then {METHODS['dual']}", f"{why}; Newton's steps stalled"
-            last = _descend_after_stall(referee, last.steps, seed, shrinking)
+            # Rounding is the usual cause, and a thousand passes show whether descent can do better.
+            assert referee.best is not None
+            last = descend(referee, referee.best[0], min(stop.max_iter, last.steps + 1000), seed, shrinking)
+            if last.reason == "max_iter" and last.steps < stop.max_iter:  # not the user's limit
+                last = replace(last, reason="stalled")
     elif solver in NAMES:
         last = solve_linear_by_qp(referee, begin, method)
     elif solver == "auto":
@@ -87,17 +88,6 @@ def solve_linear(
     return LinearSolution(point.w, point.b, point.beta, last.steps, reason, f"{method}: {why}"), certificate
 
 
-def _descend_after_stall(referee: Referee, steps: int, seed: int, shrinking: bool) -> Point:
-    """Descent from the best point, for a while."""
-    assert referee.best is not None
-    max_iter = referee.stop.max_iter
-    last = descend(referee, referee.best[0], min(max_iter, steps + _PASSES_AFTER_STALL), seed, shrinking)
-    ours = last.reason == "max_iter" and last.steps < max_iter  # not the user's limit
-    return replace(last, reason="stalled") if ours else last
-
-
-# The method of multipliers moves b₀ after this many passes.
-_PASSES_PER_MULTIPLIER = 5
 # When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
 # _MOST / (how many times the goal was missed), but by no factor below _LEAST per round. Below _FLOOR of what was asked
 # for, rounding is taken to be the cause.
@@ -133,15 +123,15 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
             state,
             factor * stop.tol,
             factor * stop.gap_tol,
-            min(left, _PASSES_PER_MULTIPLIER) if multipliers else left,
+            min(left, 5) if multipliers else left,
             stop.seconds,
             shrinking,
         )
         # A call that converges within its first pass counts as one, so that the limit is reached in the end.
         passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
         if ended == "unsettled" and not multipliers and passes < max_passes:
-            # B² = the mean curvature of the other variables, ‖x‖² + d: a smaller one makes b lag, a larger one lets it
-            # dominate the steps.
+            # From here on b₀ moves after five passes. B² = the mean curvature of the other variables, ‖x‖² + d: a
+            # smaller one makes b lag, a larger one lets it dominate the steps.
             multipliers, B, origin = True, math.sqrt(float((rows.lengths + problem.d).mean()) or 1.0), float(b[0])
             w, b = rows.transposed(beta), np.zeros(1)
             continue

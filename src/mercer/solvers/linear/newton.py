@@ -24,7 +24,6 @@ solve for λ at the cost of two products with X_F per step, and without a matrix
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -36,15 +35,12 @@ from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import conjugate_gradient
 from mercer.solvers.linear.referee import Judge, Point, Referee
-from mercer.solvers.ridge_factor import growing, ridge_factor
+from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 
 # The first smoothing is _FIRST_SMOOTHING · mean|p|, and mean|p| is the mean error at w = 0. After a pilot it is
 # _AFTER_PILOT of that, from a given (w, b, β) _AFTER_PILOT² of it. It shrinks by _SHRINK per round, down to _LEAST.
 _FIRST_SMOOTHING, _AFTER_PILOT = 2.0, 0.1
 _SHRINK, _LEAST = 0.6, 1e-9
-# From a given start in the space of the samples the smoothing also makes μ at least this share of ‖x‖², a sample's own
-# curvature: where C‖x‖² is large hardly a sample is at its bound, and nothing else would keep the steps short.
-_CURVATURE_SHARE = 0.01
 # The smoothed problem counts as solved when a step would gain less than this share of the gap and of the proximal term.
 # The second matters where C is large: there the gap is all loss, and far larger than what tells whether the smoothed
 # problem is solved (Rockafellar's criterion). (Hinge, to a gap of 1e-4, in steps: a9a 28, w8a 34, covtype10k 16; by the
@@ -53,10 +49,6 @@ _SOLVED = 0.02
 # A pilot has 1/_PILOT_SHARE of the rows and is run if those are at least _PILOT_ROWS, and _PILOT_ROWS_PER_COLUMN for
 # each column. It ends at a gap of _PILOT_GAP of its dual value, because its optimum is not that of the whole.
 _PILOT_SHARE, _PILOT_ROWS, _PILOT_ROWS_PER_COLUMN, _PILOT_GAP = 8, 2000, 20, 0.03
-# Rounds that do not bring the gap to 0.9 of the best one so far, before the method gives up.
-_PATIENCE_ROUNDS = 25
-# More steps than this in a round mean that rounding leads them in circles; a few dozen are many.
-_ROUND_STEPS = 100
 
 
 def newton(referee: Referee, start: Point | None, judge: Judge, max_work: float = np.inf) -> Point:
@@ -67,20 +59,18 @@ def newton(referee: Referee, start: Point | None, judge: Judge, max_work: float 
         start = Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
         m = rows.n // _PILOT_SHARE
         if m >= max(_PILOT_ROWS, _PILOT_ROWS_PER_COLUMN * (rows.d + 1)):
+            # A pilot's point is only a start, so that its own estimate of the gap will do.
             asked = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP)
-            pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), asked), None, _accept)
+            pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), asked), None, lambda point: 0.0)
             start = replace(pilot, beta=np.zeros(rows.n))
             smoothing *= _AFTER_PILOT
     elif start.beta.any():
         smoothing *= _AFTER_PILOT**2
         if not few_columns(rows.n, rows.d):
-            smoothing = max(smoothing, _CURVATURE_SHARE * float((problem.price * rows.lengths).mean()))
+            # μ is at least a hundredth of ‖x‖², a sample's own curvature: where C‖x‖² is large hardly a sample is at
+            # its bound, and nothing else would keep the steps short.
+            smoothing = max(smoothing, 0.01 * float((problem.price * rows.lengths).mean()))
     return _climb(referee, start, judge, smoothing, max_work)
-
-
-def _accept(point: Point) -> float:
-    """The judge of a pilot, whose point is only a start: its own estimate of the gap will do."""
-    return 0.0
 
 
 def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_work: float) -> Point:
@@ -95,7 +85,8 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
     round_steps, stale_rounds, least, judged, still = 0, 0, np.inf, np.inf, False
     while True:
         t, total, loss, shares = losses.respond(f)
-        gradient = np.append(w - rows.transposed(t), _bias_slope(problem, b, total))
+        slope = b / problem.bias**2 if 0 < problem.bias < np.inf else 0.0
+        gradient = np.append(w - rows.transposed(t), slope - total if problem.bias else 0.0)
         limit: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
         if limit is not None:
             return Point(w, b, t, steps, limit)
@@ -112,7 +103,8 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             return Point(w, b, t, steps, "max_time")
         gain = -inner(gradient, direction)
         vanishing = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or round_steps > 2)
-        exhausted = still or vanishing or round_steps >= _ROUND_STEPS
+        # A few dozen steps are many for a round; a hundred mean that rounding leads them in circles.
+        exhausted = still or vanishing or round_steps >= 100
         if exhausted or gain <= _SOLVED * min(shares, losses.proximal(t)):
             point = Point(w, b, t, steps)
             # A certificate costs two products with X: none where the estimate is ten times too large.
@@ -122,7 +114,7 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             left = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
             stale_rounds = 0 if left < 0.9 * least else stale_rounds + 1
             least = min(least, left)
-            if stale_rounds > _PATIENCE_ROUNDS:
+            if stale_rounds > 25:
                 return replace(point, reason="stalled")
             if not smooth and (round_steps > 0 or exhausted):
                 losses, round_steps = losses.moved(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
@@ -147,12 +139,6 @@ def _estimate(
         primal += 0.5 * float(np.square(b / problem.bias))
     gap = shares + 0.5 * apart
     return gap, primal - gap
-
-
-def _bias_slope(problem: LinearProblem, b: float, total: float) -> float:
-    if problem.bias == 0:
-        return 0.0
-    return (0.0 if problem.exact_bias else b / problem.bias**2) - total
 
 
 # Newton's method takes the space of the columns up to this many of them: a step costs their square per free sample. The
@@ -215,7 +201,7 @@ class ByColumns:
         else:
             H[-1, -1] += 1.0 / problem.bias**2
         diagonal = np.diagonal(H)
-        factor = ridge_factor(H, _ridges(), self._rows.n_threads, unit=diagonal)
+        factor = ridge_factor(H, rounding_shares(100, 1), self._rows.n_threads, unit=diagonal)
         if factor is None:
             return -gradient / np.where(diagonal > 0, diagonal, 1.0)
         return np.asarray(factor.solve(-gradient[:, None])[:, 0])
@@ -269,7 +255,7 @@ class BySamples:
         A = self._products(which) + shift
         np.einsum("ii->i", A)[:] += ridge
         diagonal = np.diagonal(A)
-        factor = ridge_factor(A, _ridges(), self._rows.n_threads, unit=diagonal)
+        factor = ridge_factor(A, rounding_shares(100, 1), self._rows.n_threads, unit=diagonal)
         return np.asarray(sides / diagonal[:, None]) if factor is None else factor.solve(sides)
 
     def _products(self, which: Indices) -> Floats:
@@ -298,12 +284,6 @@ def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
     if problem.epsilon.any():
         free &= t != 0
     return np.asarray(free)
-
-
-def _ridges() -> Iterator[float]:
-    """What may be added to the diagonal, as a share of it: nothing, or the least that outweighs rounding."""
-    yield 0.0
-    yield from growing(1e-14, 100.0, 1.0)
 
 
 def _conjugate_gradients(rows: LinearRows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
@@ -365,14 +345,6 @@ class SmoothedLosses:
         return SmoothedLosses(self._problem, centre, smoothing, self._n_threads)
 
 
-# A full step is taken if it leaves at most this share of the slope; otherwise the search goes on to _SEARCHED of it.
-_FULL_STEP, _SEARCHED = 0.5, 0.1
-# The longest step, and the most evaluations inside a bracket. Both only end searches that rounding spoils.
-_LONGEST, _MOST_TRIES = 1e6, 30
-# A trial keeps this share of the bracket away from either end, so that the bracket always shrinks.
-_INSIDE = 0.1
-
-
 def step_length(
     problem: LinearProblem,
     losses: SmoothedLosses,
@@ -397,18 +369,18 @@ def step_length(
 
     first = -gain
     low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
-    if abs(slope_high) <= _FULL_STEP * abs(first):
+    if abs(slope_high) <= 0.5 * abs(first):
         return 1.0
-    while slope_high < 0 and high < _LONGEST:
+    while slope_high < 0 and high < 1e6:  # longer steps, and more tries than below, are searches that rounding spoils
         low, slope_low, high = high, slope_high, 2 * high
         slope_high = slope(high)
-    for _ in range(_MOST_TRIES):
+    for _ in range(30):
         # The secant through the ends of the bracket, or its middle where rounding has levelled the slopes.
         s = low + (high - low) * slope_low / (slope_low - slope_high) if slope_high > slope_low else 0.5 * (low + high)
-        margin = _INSIDE * (high - low)
+        margin = 0.1 * (high - low)  # away from either end, so that the bracket always shrinks
         s = min(max(s, low + margin), high - margin)
         here = slope(s)
-        if abs(here) <= _SEARCHED * abs(first):
+        if abs(here) <= 0.1 * abs(first):
             return s
         if here < 0:
             low, slope_low = s, here
