@@ -45,7 +45,7 @@ class Family:
     upper: Line
     total: Line | None
     d: Floats
-    row: Any
+    row: NDArray[np.int64]
 
     @property
     def n(self) -> int:
@@ -132,7 +132,7 @@ class Near:
     w: float
     b: float
 
-    def add_row(self, m: int, row: Floats, places: Any) -> bool:
+    def add_row(self, m: int, row: Floats, places: NDArray[np.int64]) -> bool:
         """The kernel values of a new free variable, if there is room."""
         if m >= len(self.rows):
             return False
@@ -155,10 +155,6 @@ LOWER, FREE, UPPER = -1, 0, 1
 # What is left of a variable's k(x, x) beside the free ones, as a share of the terms that cancelled, below which it
 # depends on them: some hundred roundings of float64.
 _DEPENDENT_SHARE = 3e-14
-# Slopes below this share of the terms that they are made of are rounding.
-_FLAT_SHARE = 1e-14
-# Residuals of the equations that are small enough between two events, as a share of the targets.
-_ENOUGH = 1e-11
 # From this many variables on only those residuals are followed that could change their sign soon.
 _MANY = 512
 # Digits of Kβ that may be lost, in units of f, and how many times what computing it afresh would lose.
@@ -226,7 +222,7 @@ class Sets:
     def flat(self, slopes: Floats) -> float:
         """The size below which slopes of residuals are rounding, where the free β have these slopes."""
         terms = self.unit * (float(np.abs(self._at[:, 1]).sum()) + float(np.abs(slopes).sum()))
-        return _FLAT_SHARE * (terms + float(np.abs(self._p[:, 1]).max(initial=0.0))) + float(self._lost[1])
+        return 1e-14 * (terms + float(np.abs(self._p[:, 1]).max(initial=0.0))) + float(self._lost[1])
 
     def fork(self, family: Family) -> Self:
         """A copy at t = 0 of a family that begins where this one is, and differs in the bounds of few variables.
@@ -255,9 +251,9 @@ class Sets:
         # At t and in t: the values at t = 0 may be huge, and cancel.
         here = np.array([[1.0, 0.0], [self.t, 1.0]])
         right, bounded = self._right(here)
-        # For the order of events a residual that is far below `tol` will do.
+        # For the order of events residuals of 1e-11 of the targets, far below `tol`, will do.
         rough = near and self._looks_around
-        enough = _ENOUGH * self.largest_target * np.array([1.0, 1.0 / (abs(self.t) or 1.0)]) if rough else None
+        enough = 1e-11 * self.largest_target * np.array([1.0, 1.0 / (abs(self.t) or 1.0)]) if rough else None
         x = self.system.solve(right, enough)
         b, x = (self.unit * x[0] if first else np.zeros(2)), x[first:]
         known = self._near if near and self._near is not None else None

@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -37,8 +36,6 @@ from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Family, KernelRow
 
 # Slacks and residuals within this of zero are ties, in units of f.
 _TIE = 1e-12
-# A dependent variable's residual that would change by less than this, in units of f, over all of t is not followed.
-_STILL = 1e-11
 # Residuals that could change their sign soon are followed: at least one in _LEAST_SHARE_NEAR. Where they last for fewer
 # than _SHORT_EVENTS events, twice as many are followed; where for more than _LONG_EVENTS, half as many.
 _LEAST_SHARE_NEAR, _SHORT_EVENTS, _LONG_EVENTS = 16, 6, 24
@@ -107,7 +104,7 @@ class Walk(Sets):
         high = scale * (family.upper.start[F] + t * family.upper.slope[F] - x)
         low_slope = scale * (segment.x[:, 1] - family.lower.slope[F])
         high_slope = scale * (family.upper.slope[F] - segment.x[:, 1])
-        which: Any = slice(None) if segment.near is None else segment.near
+        which = slice(None) if segment.near is None else segment.near
         side = np.where(self.fixed[which] | self._still[which], 0, self.side[which])
         room, room_slope = side * segment.rho_at(t), side * segment.rho[:, 1]
         room = np.concatenate([low, high, room])
@@ -207,7 +204,8 @@ class Walk(Sets):
             return
         reach = end - self.t if math.isfinite(end) else max(abs(self.t), 1.0)
         place = v if segment.near is None else int(np.flatnonzero(segment.near == v)[0])
-        if abs(float(segment.rho[place, 1])) * reach <= _STILL:
+        # A dependent variable's residual that hardly changes, in units of f, over all of t is not followed.
+        if abs(float(segment.rho[place, 1])) * reach <= 1e-11:
             self._still[v] = True
             return
         self._exchange(v, z, segment)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mercer import _core
 from mercer.arrays import Floats
@@ -40,7 +40,7 @@ def _indefinite(problem: LeastSquares, gram: Gram) -> str | None:
 
 @refuses(_indefinite)
 def solve_cg(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution to a relative gap below 1e-10; the constant 1 as one more right-hand side eliminates a bias."""
     stop = replace(stop, tol=min(stop.gap_tol, _AIM))
@@ -100,7 +100,7 @@ def solve_ridge(
         goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
         return ResidualCheck(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
 
-    def apply(dtype: Any, P: Floats) -> Floats:
+    def apply(dtype: DTypeLike, P: Floats) -> Floats:
         return np.asarray(P + s * gram.products(s * P, dtype, by_column=True))
 
     Q, last, steps, reason = conjugate_gradient_to_gap(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,10 +20,6 @@ from mercer.solvers.least_squares.spectrum import solve_eigen
 from mercer.solvers.qp import NAMES, solve_ridge_by_qp
 from mercer.solvers.solver import Solver
 
-# A covariance of sparse samples is dense: beyond this many features products with X are cheaper.
-_SPARSE_FEATURES = 5000
-
-
 METHODS: dict[str, Solver] = {
     "cholesky": solve_cholesky,
     "eigen": solve_eigen,
@@ -40,7 +35,7 @@ def solve_least_squares(
     problem: LeastSquares,
     gram: Gram,
     stop: Stop,
-    start: Any = None,
+    start: object = None,
     report: Report | None = None,
     *,
     solver: str = "auto",
@@ -55,7 +50,8 @@ def _suited(problem: LeastSquares, gram: Gram) -> str:
     linear = LinearGram.of(gram)
     if linear is not None:
         d = linear.X.shape[1]
-        moderate = covariance_bytes(d) <= gram.budget and (d <= _SPARSE_FEATURES or not is_sparse(linear.X))
+        # A covariance of sparse samples is dense: beyond some thousand features products with X are cheaper.
+        moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not is_sparse(linear.X))
         if d < n and moderate:
             return "covariance"
         if factor_bytes(n, np.float64) > gram.budget and positive:

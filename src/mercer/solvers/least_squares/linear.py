@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg as spla
 
 from mercer import _core
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, Samples, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import is_exact
 from mercer.certificates.sums import certify_sums, sums_are_exact
@@ -33,6 +32,9 @@ from mercer.solvers.least_squares.solution import LeastSquaresSolution, covarian
 from mercer.solvers.ridge_factor import Factor, ridge_factor
 from mercer.solvers.solver import Refusal, refuses
 
+# Samples minus their mean, with their weights, in pieces.
+_Pieces = Callable[[], Iterator[tuple[Samples, Floats]]]
+
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -47,7 +49,7 @@ class RidgeInverse:
     norm. `rank` counts the directions kept.
     """
 
-    def __init__(self, xx: Floats, lam: float, n_threads: int, rows: Any = None) -> None:
+    def __init__(self, xx: Floats, lam: float, n_threads: int, rows: _Pieces | None = None) -> None:
         """`rows` yields (X̃, w) in pieces, where the samples are at hand."""
         d = len(xx)
         diagonal = np.abs(xx.diagonal()) + lam
@@ -85,7 +87,7 @@ class RidgeInverse:
         return np.asarray(W - self._null @ (self._null.T @ W))
 
 
-def _triangle(rows: Any, unit: Floats, lam: float) -> Floats:
+def _triangle(rows: _Pieces, unit: Floats, lam: float) -> Floats:
     """R of a QR decomposition of [W^½X̃; λ^½ I] times the diagonal `unit`, over pieces of a few times d rows."""
     d = len(unit)
     R = np.diag(np.sqrt(lam) * unit)
@@ -110,7 +112,7 @@ def only_linear(solver: str) -> Refusal:
 
 @refuses(only_linear("covariance"))
 def solve_covariance(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
     linear = LinearGram.of(gram)
@@ -124,7 +126,7 @@ def solve_covariance(
         sums = Sums.of(X, problem)
     centre = None if is_sparse(X) or not problem.bias else sums.x
 
-    def rows() -> Iterator[tuple[Any, Floats]]:
+    def rows() -> Iterator[tuple[Samples, Floats]]:
         for some, part in float64_strips(X):
             # Samples minus their mean, dense where there is one.
             yield dense(part) - sums.x if problem.bias else part, problem.total[some]
@@ -173,7 +175,7 @@ def solve_sums(
     problem: RidgeProblem,
     sums: Sums,
     stop: Stop,
-    start: Any = None,
+    start: object = None,
     report: Report | None = None,
     *,
     scale: float = 1.0,
@@ -202,7 +204,7 @@ def solve_sums(
 
 @refuses(only_linear("lsqr"))
 def solve_lsqr(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
     wide = LinearGram.of(gram)

@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Floats, is_sparse, row_blocks
+from mercer.arrays import Floats, Samples, is_sparse, row_blocks
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact, products_with_bounds
 from mercer.certificates.weights import certify_weights
@@ -102,7 +101,7 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eig
     return Eigensystem(values, Q, u, rounding(values, len(Q)))
 
 
-def linear_spectrum_of(X: Any, scale: float, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
+def linear_spectrum_of(X: Samples, scale: float, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
     """The decomposition for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
@@ -278,7 +277,7 @@ class SpectralFit:
 
 
 def solve_eigen(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution to rounding, whatever `stop` asks for, also where the matrix is singular."""
     n = problem.n
@@ -370,7 +369,7 @@ def solve_path(
     problem: LeastSquares,
     gram: Gram,
     stop: Stop,
-    start: Any = None,
+    start: object = None,
     report: Report | None = None,
     *,
     lams: Floats | int,
