@@ -22,88 +22,66 @@ from mercer.kernels.recipe import integer_power
 from mercer.parameters import integer
 
 
-class OfOne(Composite):
-    """A function of the values of one kernel."""
+class OfValues(Composite):
+    """A function of the values of its parts: of one kernel, unless it says otherwise."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._check()
 
-    def _of_values(self, values: Floats) -> Floats:
-        """The function, which may overwrite its argument."""
+    def _of_values(self, values: list[Floats]) -> Floats:
+        """The function of a block of each part, the first of which it may overwrite."""
         raise NotImplementedError
 
-    def _values(self, X: Samples, Z: Samples) -> Floats:
-        values = self.kernel._values(X, Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._of_values(values)
-
-    def diag(self, X: Samples) -> Floats:
-        values = np.array(self.kernel.diag(X), dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._of_values(values)
-
-    def _slope_at(self, values: Floats) -> Floats | float:
-        """The function's derivative; does not overwrite its argument."""
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        """Its derivative by each part's values; does not overwrite them."""
         raise NotImplementedError
 
-    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
-        """The function's derivatives by its own parameters."""
+    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        """Its derivatives by its own parameters."""
         return iter(())
 
+    def _blocks(self, X: Samples, Z: Samples) -> list[Floats]:
+        return [part._values(X, Z) for part in self.parts.values()]
+
+    def _diagonals(self, X: Samples) -> list[Floats]:
+        return [np.array(part.diag(X), dtype=np.float64) for part in self.parts.values()]
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        blocks = self._blocks(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(blocks)
+
+    def diag(self, X: Samples) -> Floats:
+        diagonals = self._diagonals(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(diagonals)
+
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
-        return self.kernel._gradient(X, Z, weights * self._slope_at(self.kernel._values(X, Z)))
+        pairs = zip(self.parts.values(), self._partials(self._blocks(X, Z)), strict=True)
+        return np.asarray(np.sum([part._gradient(X, Z, weights * outer) for part, outer in pairs], axis=0))
 
     def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
-        return self.kernel._diagonal_gradient(X, weights * self._slope_at(self.kernel.diag(X)))
+        pairs = zip(self.parts.values(), self._partials(self._diagonals(X)), strict=True)
+        return np.asarray(np.sum([part._diagonal_gradient(X, weights * outer) for part, outer in pairs], axis=0))
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        values = self.kernel._values(X, Z)
-        outer = self._slope_at(values)
-        for name, place, slope in self.kernel._slopes(X, Z):
-            yield f"kernel__{name}", place, slope * outer
-        yield from self._own_slopes(values)
+        blocks = self._blocks(X, Z)
+        for (side, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
+            for name, place, slope in part._slopes(X, Z):
+                yield f"{side}__{name}", place, slope * outer
+        yield from self._own_slopes(blocks)
 
 
-class OfTwo(Composite):
-    """A kernel made of two by an operator: its sign, how tightly it binds, and what it does to arrays."""
+class OfTwo(OfValues):
+    """A kernel made of two by an operator, which has a sign and binds its sides more or less tightly."""
 
     _part_names = ("left", "right")
     _sign: str
-    _operator: np.ufunc
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left, self.right = left, right
         self._check()
-
-    def _values(self, X: Samples, Z: Samples) -> Floats:
-        left, right = self.left._values(X, Z), self.right._values(X, Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self._operator(left, right, out=left))
-
-    def diag(self, X: Samples) -> Floats:
-        left, right = self.left.diag(X), self.right.diag(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self._operator(left, right))
-
-    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
-        """The operator's derivatives by its two sides."""
-        raise NotImplementedError
-
-    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
-        by_left, by_right = self._partials(self.left._values(X, Z), self.right._values(X, Z))
-        return self.left._gradient(X, Z, weights * by_left) + self.right._gradient(X, Z, weights * by_right)
-
-    def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
-        by_left, by_right = self._partials(self.left.diag(X), self.right.diag(X))
-        left = self.left._diagonal_gradient(X, weights * by_left)
-        return left + self.right._diagonal_gradient(X, weights * by_right)
-
-    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        partials = self._partials(self.left._values(X, Z), self.right._values(X, Z))
-        for (side, part), outer in zip(self.parts.items(), partials, strict=True):
-            for name, place, slope in part._slopes(X, Z):
-                yield f"{side}__{name}", place, slope * outer
 
     def _text(self) -> str:
         return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
@@ -126,10 +104,13 @@ class Sum(OfTwo):
     Gaussian(gamma=0.5) + Linear()
     """
 
-    _binds, _sign, _operator = SUM, "+", np.add
+    _binds, _sign = SUM, "+"
     _rules = recipes.added, terms.added
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.asarray(np.add(values[0], values[1], out=values[0]))
+
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return 1.0, 1.0
 
     @property
@@ -171,10 +152,14 @@ class Product(OfTwo):
     Linear() * Laplacian(gamma=0.5)
     """
 
-    _binds, _sign, _operator = PRODUCT, "*", np.multiply
+    _binds, _sign = PRODUCT, "*"
     _rules = recipes.multiplied, terms.multiplied
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.asarray(np.multiply(values[0], values[1], out=values[0]))
+
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        left, right = values
         return right, left
 
     @property
@@ -208,7 +193,7 @@ class Product(OfTwo):
         return _hypotenuse(self.left, self.right) if both else None
 
 
-class Scaled(OfOne):
+class Scaled(OfValues):
     """a · k(x, z) with a > 0.
 
     Parameters
@@ -240,15 +225,14 @@ class Scaled(OfOne):
                 "positive eigenvalues into negative ones, and a = 0 leaves nothing to learn from"
             )
 
-    def _of_values(self, values: Floats) -> Floats:
-        values *= float(self.factor)
-        return values
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.multiply(values[0], float(self.factor), out=values[0])
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return float(self.factor)
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (float(self.factor),)
 
-    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
-        yield "factor", (), values
+    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        yield "factor", (), values[0]
 
     def _follows(self, statement: str) -> Answer:
         return cast(Answer, getattr(self.kernel, statement))  # a "no" follows too
@@ -266,7 +250,7 @@ class Scaled(OfOne):
         return f"{self.factor} * {inside(self.kernel, PRODUCT)}"
 
 
-class Shifted(OfOne):
+class Shifted(OfValues):
     """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
 
     Parameters
@@ -298,15 +282,14 @@ class Shifted(OfOne):
                 "is positive definite only then"
             )
 
-    def _of_values(self, values: Floats) -> Floats:
-        values += float(self.constant)
-        return values
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.add(values[0], float(self.constant), out=values[0])
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return 1.0
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (1.0,)
 
-    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
-        yield "constant", (), np.ones_like(values)
+    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        yield "constant", (), np.ones_like(values[0])
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -332,7 +315,7 @@ class Shifted(OfOne):
         return f"{inside(self.kernel, SUM)} + {self.constant}"
 
 
-class Power(OfOne):
+class Power(OfValues):
     """k(x, z)^n with an integer n ≥ 1.
 
     Parameters
@@ -360,11 +343,11 @@ class Power(OfOne):
         super()._check()
         integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
-    def _of_values(self, values: Floats) -> Floats:
-        return integer_power(values, int(self.exponent))
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return integer_power(values[0], int(self.exponent))
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return self.exponent * integer_power(values.copy(), int(self.exponent) - 1)
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (self.exponent * integer_power(values[0].copy(), int(self.exponent) - 1),)
 
     @property
     def n_factors(self) -> int:
@@ -392,7 +375,7 @@ class Power(OfOne):
         return f"{inside(self.kernel, ATOM)} ** {self.exponent}"
 
 
-class Exponential(OfOne):
+class Exponential(OfValues):
     """exp(k(x, z)), a limit of sums of powers.
 
     Parameters
@@ -409,11 +392,11 @@ class Exponential(OfOne):
 
     _rules = None, terms.exponential
 
-    def _of_values(self, values: Floats) -> Floats:
-        return np.exp(values, out=values)
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.exp(values[0], out=values[0])
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return np.exp(values)
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (np.exp(values[0]),)
 
     @property
     def n_factors(self) -> int:

@@ -24,9 +24,6 @@ from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
 from mercer.parameters import not_negative, one_of, positive
 
 _RULES = ("scale", "auto", "median")
-_MEDIAN_ROWS = 1000
-# Rounding gives constant data a standard deviation of up to this share of their size.
-_ROUNDING_SHARE = 1e-14
 LARGEST = float(np.finfo(np.float64).max)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -132,7 +129,8 @@ def _from_variance(X: Samples, weight: Floats) -> float | None:
     variance -= rest * rest
     if not math.isfinite(variance):
         raise ValueError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
-    if variance <= _ROUNDING_SHARE**2 * mean * mean or variance < _SMALLEST:
+    # Rounding gives constant data a standard deviation of up to 1e-14 of their size.
+    if variance <= 1e-28 * mean * mean or variance < _SMALLEST:
         return None
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
@@ -167,7 +165,7 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
 
 
 def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
-    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).round().astype(np.intp)
+    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 1000)).round().astype(np.intp)
     rows = X[chosen]
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
     first, second = np.tril_indices(len(chosen), -1)

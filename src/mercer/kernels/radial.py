@@ -343,13 +343,6 @@ def _times(squares: Floats, values: Floats) -> Floats:
     return np.where(values == 0, 0.0, squares * values)
 
 
-# From this ν on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
-_DEBYE_NU = 50.0
-# A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks of
-# them are that much smaller, so that Ctrl-C and max_time are heard in time.
-_BESSEL_BYTES = 512
-
-
 def matern_slope_over_t(nu: float, t: Floats) -> Floats:
     """k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
 
@@ -377,7 +370,8 @@ def matern(nu: float, t: Floats) -> Floats:
         polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
         polynomial *= exp_of_minus(1.0, t)
         return polynomial
-    return _matern_by_debye(nu, t) if nu >= _DEBYE_NU else _matern_by_bessel(nu, t)
+    # From ν = 50 on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
+    return _matern_by_debye(nu, t) if nu >= 50 else _matern_by_bessel(nu, t)
 
 
 def _matern_by_bessel(nu: float, t: Floats) -> Floats:
@@ -385,7 +379,9 @@ def _matern_by_bessel(nu: float, t: Floats) -> Floats:
     out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
     between = (t > 0) & (out > 0)
     values = t[between]
-    for some in row_blocks(len(values), _BESSEL_BYTES):
+    # A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks
+    # of them are that much smaller, so that Ctrl-C and max_time are heard in time.
+    for some in row_blocks(len(values), 512):
         s = values[some]
         scaled = special.kve(nu, s)
         with np.errstate(over="ignore"):

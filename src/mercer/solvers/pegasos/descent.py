@@ -255,16 +255,8 @@ class EarlyStopping:
         return inner(self._held_out.probability, hinge)
 
 
-# Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
-# make no more steps and touch no more entries than this (some tenths of a second on one core).
-_LEAST_EPOCHS, MOST_EPOCHS = 10, 2000
-_MOST_STEPS, _MOST_ENTRIES = 1_000_000, 300_000_000
-
-# Short epochs are made several at a time, up to this many steps, so that Python costs nothing beside them.
-_STEPS_PER_ROUND = 10_000
-
-# One call into the core touches about this many entries: a tenth of a second, after which limits are looked at.
-_ENTRIES_PER_CALL = 50_000_000
+# Epochs where nobody says how many, and samples are few.
+MOST_EPOCHS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,28 +295,17 @@ def solve_pegasos(
     patience: int = 5,
     sharp: bool = False,
 ) -> tuple[PegasosOutcome, Certificate]:
-    """The mean of the iterates of some epochs, each of as many steps as there are samples.
+    """The mean of the iterates of some epochs, each of as many steps as there are samples; `start` are earlier ones.
 
-    Parameters
-    ----------
-    stop : Stop
-        `tol` belongs to early stopping; the certificate only says what was reached.
-    epochs : int, optional
-        How many, if `stop.max_iter` allows them; None plans at least ten, and more where samples are few.
-    start : Iterates, optional
-        Steps to go on from.
-    average : {"suffix", "all", "last"}
-        Which iterates the mean is of.
-    sampling : {"replacement", "passes"}
-        Draw every sample anew, or visit each as often as its weight says in every epoch.
-    project : bool
-        Keep ‖w‖ ≤ 1/√λ.
-    held_out : array of rows, optional
-        The validation part: not learnt from. Descent stops when the loss there has not fallen by more than `stop.tol`
-        per machine for `patience` epochs, and the best epoch's iterates come out.
-    sharp : bool
-        Make the certificate's dual point of what the later steps have met rather than of w alone. The gap is tighter
-        as long as w has not settled; counting visits takes up to a fifth of the time.
+    `epochs` None plans at least ten, and more where samples are few, as far as `stop.max_iter` allows. `average` says
+    which iterates the mean is of ("suffix", "all", "last"). `sampling` draws every sample anew ("replacement"), or
+    visits each as often as its weight says in every epoch ("passes"). `project` keeps ‖w‖ ≤ 1/√λ.
+
+    The rows `held_out` are not learnt from. Descent stops when the loss there has not fallen by more than `stop.tol`
+    per machine for `patience` epochs, and the best epoch's iterates come out.
+
+    `sharp` makes the certificate's dual point of what the later steps have met rather than of w alone. The gap is
+    tighter as long as w has not settled; counting visits takes up to a fifth of the time.
     """
     rows = np.arange(place.n)
     stopping: EarlyStopping | None = None
@@ -343,7 +324,8 @@ def solve_pegasos(
     planned = min(_default_epochs(place, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
     while done < planned and reason == "all steps":
-        some = 1 if stopping is not None else min(planned - done, max(1, _STEPS_PER_ROUND // m))
+        # Short epochs are made several at a time, so that Python costs nothing beside them.
+        some = 1 if stopping is not None else min(planned - done, max(1, 10_000 // m))
         if sampling == "passes":
             each = problem.probability * m
             draws = np.concatenate([one_pass(seed, number, each) for number in range(done, done + some)])
@@ -371,8 +353,9 @@ def solve_pegasos(
 
 
 def _default_epochs(place: Space, machines: int) -> int:
-    affordable = min(_MOST_STEPS, _MOST_ENTRIES // (place.cost * machines)) // place.n
-    return min(max(affordable, _LEAST_EPOCHS), MOST_EPOCHS)
+    """At least ten, and as many as make a million steps that touch 300 million entries: some tenths of a second."""
+    affordable = min(1_000_000, 300_000_000 // (place.cost * machines)) // place.n
+    return min(max(affordable, 10), MOST_EPOCHS)
 
 
 def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: float) -> int:
@@ -389,8 +372,8 @@ def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: f
 
 
 def _parts(place: Space, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
-    """The draws cut where t is a power of two, and into calls of bounded work."""
-    most = max(1, _ENTRIES_PER_CALL // (place.cost * machines))
+    """The draws cut where t is a power of two, and into calls of a tenth of a second, after which limits are seen."""
+    most = max(1, 50_000_000 // (place.cost * machines))
     begin = 0
     while begin < len(draws):
         to_power = (1 << iterates.t.bit_length()) - iterates.t

@@ -6,7 +6,6 @@ The generator's numbers are the same on every platform.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,6 @@ from mercer.arrays import Floats, Indices
 # Streams of the counter-based generator: draws with replacement, offsets of passes, validation parts, and from the last
 # on the order of each pass.
 _DRAWS, _OFFSETS, _PARTS, _ORDERS = range(4)
-
-_MOST_VISITS_PER_PASS = 2**31
 
 
 def draw(seed: int, cumulative: Floats, t: int, count: int) -> Indices:
@@ -35,10 +32,10 @@ def one_pass(seed: int, number: int, weight: Floats) -> Indices:
     if len(weight) == 0:
         return np.arange(0)
     cumulative = np.cumsum(weight)
-    if cumulative[-1] > _MOST_VISITS_PER_PASS:
+    if cumulative[-1] > 2**31:
         raise ValueError(
             f"the weights add up to {cumulative[-1]:g}, and in a pass a weight is the number of visits: "
-            f"at most {_MOST_VISITS_PER_PASS} are made at once. Scale the weights down, or give smaller chunks"
+            f"at most {2**31} are made at once. Scale the weights down, or give smaller chunks"
         )
     # 20 bits of offset: s + offset is exact, and an integer weight that many visits.
     offset = float(_core.random_bits(seed, _OFFSETS, number, 1)[0] >> np.uint64(44)) * 2.0**-20
@@ -99,7 +96,7 @@ class Iterates:
         shape = (machines, size)
         return cls(np.zeros(shape), np.zeros(shape), np.zeros((2, *shape)), np.zeros(machines), 0)
 
-    def columns(self, which: Any) -> Iterates:
+    def columns(self, which: slice | Indices) -> Iterates:
         """A copy with these columns."""
         parts = (self.theta[:, which], self.total[:, which], self.marks[:, :, which])
         theta, total, marks = (np.array(part, order="C") for part in parts)
