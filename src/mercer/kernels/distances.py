@@ -16,7 +16,6 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Samples, is_sparse, sums_by
 from mercer.kernels.matrices import (
-    STRIP_BYTES,
     check_same_width,
     dense,
     dot,
@@ -25,6 +24,7 @@ from mercer.kernels.matrices import (
     narrowed,
     ordinary,
     over_rows,
+    pieces,
     squared_lengths,
     strips,
     times_power,
@@ -52,9 +52,8 @@ def distances(X: Samples, Z: Samples) -> Floats:
     lost = np.flatnonzero(~(out > 2.0**-760))  # squares, of entries whose largest is about 1, that may have lost digits
     with np.errstate(over="ignore"):
         out = np.ldexp(np.sqrt(out, out=out), exponent)
-    step = max(1, STRIP_BYTES // (8 * max(1, x.shape[1])))
-    for start in range(0, len(lost), step):
-        i, j = np.divmod(lost[start : start + step], out.shape[1])
+    for some in pieces(len(lost), x.shape[1]):
+        i, j = np.divmod(lost[some], out.shape[1])
         out[i, j] = length_of_differences(x[i], z[j])
     return out
 
@@ -113,9 +112,8 @@ def _from_differences(out: Floats, chosen: Flags, X: Samples, Z: Samples, factor
         out[chosen] = _cdist(X, Z, "sqeuclidean")[chosen]
         return
     alike = is_sparse(X) == is_sparse(Z)
-    step = max(1, STRIP_BYTES // (8 * (width(X) + width(Z) if alike else X.shape[1])))
-    for start in range(0, len(rows), step):
-        i, j = rows[start : start + step], columns[start : start + step]
+    for some in pieces(len(rows), width(X) + width(Z) if alike else X.shape[1]):
+        i, j = rows[some], columns[some]
         difference = X[i] - Z[j] if alike else dense(X[i]) - dense(Z[j])
         out[i, j] = squared_lengths(difference if factor is None else difference @ factor)
 
@@ -136,12 +134,10 @@ def sums_over_features(
     if is_sparse(X) and is_sparse(Z) and X.nnz < _DENSE_SHARE * X.shape[0] * X.shape[1]:
         return _over_common_entries(term, widened(X), widened(Z))
     out = np.empty((X.shape[0], Z.shape[0]))
-    step = max(1, STRIP_BYTES // (8 * max(1, X.shape[1])))
-    for left in range(0, Z.shape[0], step):
-        z = widened(dense(Z[left : left + step]))
-        for top in range(0, X.shape[0], step):
-            x = widened(dense(X[top : top + step]))
-            out[top : top + step, left : left + step] = function(x, z)
+    for columns in pieces(Z.shape[0], X.shape[1]):
+        z = widened(dense(Z[columns]))
+        for rows in pieces(X.shape[0], X.shape[1]):
+            out[rows, columns] = function(widened(dense(X[rows])), z)
     return out
 
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer.arrays import Flags, Floats, Indices, Samples, freeze, is_sparse, n_samples, physical_memory
 
-# Bytes of the temporaries of a row-by-row pass, which stay in the second-level cache; half or twice changes little.
-STRIP_BYTES = 1 << 20
 # A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
 # its entries is stored: at 5 % of 1,000 × 1,000 entries both forms take as long, at 20 % the dense one half as long.
 _DENSE_BYTES = 32 << 20
@@ -108,9 +106,7 @@ def weighted_differences(weights: Floats, X: Samples, Z: Samples) -> Floats:
 
 def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, Floats]]:
     """Every row of X with about a megabyte of rows of Z at a time: i, which rows of Z, and both as float64 arrays."""
-    step = max(1, STRIP_BYTES // (8 * max(1, X.shape[1])))
-    for start in range(0, Z.shape[0], step):
-        rows = slice(start, min(Z.shape[0], start + step))
+    for rows in pieces(Z.shape[0], X.shape[1]):
         z = widened(dense(Z[rows]))
         for i in range(X.shape[0]):
             yield i, rows, widened(dense(X[i : i + 1]))[0], z
@@ -175,8 +171,12 @@ def with_data(X: Samples, data: Floats) -> Samples:
 
 def strips(X: Samples) -> Iterator[slice]:
     """Ranges of rows whose entries take about a megabyte in float64."""
-    n = X.shape[0]
-    step = max(1, STRIP_BYTES // (8 * width(X)))
+    return pieces(X.shape[0], width(X))
+
+
+def pieces(n: int, width: int) -> Iterator[slice]:
+    """Ranges of n rows of `width` numbers that take about a megabyte: they stay in the second-level cache."""
+    step = max(1, (1 << 20) // (8 * max(1, width)))
     for start in range(0, n, step):
         yield slice(start, min(n, start + step))
 
