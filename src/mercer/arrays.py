@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+# What a kernel compares: the rows of an array or of a CSR matrix, or a sequence of strings. These have no common type
+# that a checker knows.
+Samples = Any
 
 # Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
 # which Python notices only between two steps, takes effect within a tenth of a second.

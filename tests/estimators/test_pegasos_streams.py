@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_iris
 import mercer
 from mercer import PegasosSVC
 from mercer.kernels import Gaussian, Linear
-from mercer.solvers.pegasos.draws import one_pass
+from mercer.solvers.pegasos.iterates import one_pass
 from reference import pegasos as printed
 from reference.pegasos import noisy
 

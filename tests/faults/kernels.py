@@ -29,7 +29,7 @@ KERNELS = [
     ),
     m(
         "Matérn 5/2 with a wrong coefficient",
-        "mercer/kernels/matern_function.py",
+        "mercer/kernels/radial.py",
         "1.0 + t + t**2 / 3.0",
         "1.0 + t + t**2 / 2.0",
         "tests/kernels/test_kernel_values.py",
@@ -43,14 +43,14 @@ KERNELS = [
     ),
     m(
         "an odd power loses a factor",
-        "mercer/kernels/endings.py",
+        "mercer/kernels/recipe.py",
         "            if n % 2:\n                result *= t",
         "            if n % 2 == 0:\n                result *= t",
         "tests/kernels/test_kernel_values.py",
     ),
     m(
         "a sum of a kernel with itself loses its constants",
-        "mercer/kernels/composite_recipes.py",
+        "mercer/kernels/recipe.py",
         "left.scale + right.scale, left.constant + right.constant",
         "left.scale + right.scale, left.constant",
         "tests/kernels/test_lowering.py",

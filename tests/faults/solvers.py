@@ -61,14 +61,14 @@ SOLVERS = [
     ),
     m(
         "leave-one-out forgets the weight of a row",
-        "mercer/solvers/least_squares/eigen.py",
-        "part = np.minimum(weight, 1.0) / problem.total[member]",
-        "part = 1.0 / problem.total[member]",
+        "mercer/solvers/least_squares/spectrum.py",
+        "part, free = np.minimum(weight, 1.0) / problem.total[member]",
+        "part, free = 1.0 / problem.total[member]",
         "tests/solvers/least_squares/test_eigen.py",
     ),
     m(
         "of equally good λ the smallest",
-        "mercer/solvers/least_squares/path.py",
+        "mercer/solvers/least_squares/spectrum.py",
         "np.flatnonzero(scores == scores.min())[-1]",
         "np.flatnonzero(scores == scores.min())[0]",
         "tests/estimators/test_rls_cv.py",
@@ -83,8 +83,8 @@ SOLVERS = [
     m(
         "a regularised bias is priced once",
         "mercer/solvers/linear/newton.py",
-        "b / problem.bias**2",
-        "b / problem.bias",
+        "slope = b / problem.bias**2",
+        "slope = b / problem.bias",
         "tests/estimators/test_linear.py::test_objective_equals_liblinears",
     ),
     m(

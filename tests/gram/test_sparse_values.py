@@ -10,7 +10,7 @@ from mercer import _core
 from mercer.gram import evaluation_for, gram_for
 from mercer.gram.prepared import Lowering
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Tanimoto
-from mercer.kernels.used_columns import narrowed, places_among, used_columns
+from mercer.kernels.matrices import narrowed, places_among, used_columns
 from reference.child import environment, run_python
 
 KERNELS = [Gaussian(0.3), Linear(), Polynomial(3, 0.1, 1.0), Sigmoid(0.1, 0.1), Laplacian(0.2), 2 * Gaussian(0.3) + 1]

@@ -6,7 +6,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from mercer.kernels.endings import ArrayArithmetic, ended
+from mercer.kernels.recipe import ArrayArithmetic, ended
 
 CASES = {
     "identity": ((), lambda t: t),

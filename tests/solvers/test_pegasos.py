@@ -11,10 +11,8 @@ from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Stop
-from mercer.solvers.pegasos.descent import advance, solve_pegasos
-from mercer.solvers.pegasos.draws import draw, one_pass
-from mercer.solvers.pegasos.iterates import Iterates
-from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace
+from mercer.solvers.pegasos.descent import Call, KernelSpace, LinearSpace, advance, solve_pegasos
+from mercer.solvers.pegasos.iterates import Iterates, draw, one_pass
 from reference import pegasos as printed
 from reference.pegasos import noisy
 

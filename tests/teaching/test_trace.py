@@ -10,8 +10,7 @@ from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed
 from mercer.problems.classification import soft_margin
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Stop
-from mercer.solvers.pegasos.descent import solve_pegasos
-from mercer.solvers.pegasos.spaces import KernelSpace
+from mercer.solvers.pegasos.descent import KernelSpace, solve_pegasos
 from mercer.teaching.algorithms import METHODS, RULES
 from mercer.theory import perceptron
 from reference.qp import by_clarabel

@@ -15,9 +15,7 @@ from scipy import linalg
 
 from mercer.arrays import Floats, n_samples, row_blocks, take
 from mercer.kernels import Kernel
-
-# What is added to the diagonal of K, as a share of it, where it has no factor otherwise; tenfold until it has one.
-_FIRST_JITTER, _LAST_JITTER = 1e-14, 1e-4
+from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +50,7 @@ class Span:
 
 def factor_of(K: Floats) -> Floats:
     """Cholesky's L of a kernel matrix, with as little jitter as it takes."""
-    jitter, diagonal = 0.0, K.diagonal().copy()
-    while True:
-        np.fill_diagonal(K, diagonal * (1 + jitter))
-        factor, failed = linalg.lapack.dpotrf(K, lower=1, clean=1)
-        if not failed:
-            return np.asarray(factor)
-        jitter = max(_FIRST_JITTER, 10 * jitter)
-        if jitter > _LAST_JITTER:
-            raise np.linalg.LinAlgError("these vectors have no positive definite kernel matrix")
+    factor = ridge_factor(K, rounding_shares(10, 1e-4), 1, unit=K.diagonal())
+    if factor is None:
+        raise np.linalg.LinAlgError("these vectors have no positive definite kernel matrix")
+    return np.tril(factor.L)

@@ -26,13 +26,20 @@ from mercer.fitting.pipeline.limits import deadline_of
 from mercer.fitting.pipeline.machine import CERTIFIED
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
-from mercer.kernels.used_columns import expect_room
+from mercer.kernels.matrices import expect_room
 from mercer.parameters import integer, one_of, positive, share, store
 from mercer.problems.pegasos import PegasosProblem
-from mercer.solvers.pegasos.descent import MOST_EPOCHS, PegasosOutcome, advance, solve_pegasos
-from mercer.solvers.pegasos.draws import one_pass, validation_part
-from mercer.solvers.pegasos.iterates import Iterates
-from mercer.solvers.pegasos.spaces import Call, KernelSpace, LinearSpace, Space
+from mercer.solvers.pegasos.descent import (
+    MOST_EPOCHS,
+    Call,
+    KernelSpace,
+    LinearSpace,
+    PegasosOutcome,
+    Space,
+    advance,
+    solve_pegasos,
+)
+from mercer.solvers.pegasos.iterates import Iterates, one_pass, validation_part
 
 
 @shared_docs

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, freeze, take
 from mercer.fitting.pipeline.attached import RidgePathMethods, attach_named
-from mercer.solvers.least_squares.path import best_of
+from mercer.solvers.least_squares.spectrum import best_of
 
 
 @dataclass(frozen=True, eq=False)

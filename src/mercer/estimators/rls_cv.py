@@ -26,8 +26,7 @@ from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, store
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.eigen import Judge, PathValues
-from mercer.solvers.least_squares.path import best_of, solve_path
+from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
 
 # How many λ are tried unless told.
 _COUNT = 50

@@ -1,4 +1,4 @@
-"""Mercer's expansion k(u, v) = Σ λ_jφ_j(u)φ_j(v) with respect to a sample or a quadrature rule.
+"""Mercer's expansion k(u, v) = Σ λ_jφ_j(u)φ_j(v), and Nyström features.
 
 The λ_j and φ_j are eigenvalues and eigenfunctions of f ↦ ∫ k(·, x) f(x) dp(x). With points x_i and weights w_i in the
 place of p they are those of the matrix √w_i k(x_i, x_j) √w_j, and
@@ -7,20 +7,47 @@ place of p they are those of the matrix √w_i k(x_i, x_j) √w_j, and
 
 gives the functions at any x. On the points themselves the whole sum is k exactly; elsewhere it is an approximation,
 whose error `MercerExpansion.error` measures.
+
+Nyström features are the coordinates of φ(x), projected onto the span of the landmarks' φ(z):
+
+    K_ZZ = UΛU'    features Λ^(−½) U' (k(z_1, x), …, k(z_m, x))
+
+Their inner products are k exactly where one of the samples is a landmark, and k(x, x) never falls below ‖features‖².
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, freeze, n_samples
-from mercer.features.feature_map import eigenpairs_of, n_above_rounding
+from mercer.arrays import Floats, Samples, freeze, n_samples, take
+from mercer.data.chunks import Chunk
+from mercer.features.feature_map import FeatureMap
+from mercer.gram.landmarks import draw, leverage_scores
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
-from mercer.parameters import integer
+from mercer.kernels.names import KernelLike
+from mercer.long_calls import abandonable
+from mercer.parameters import Seed, integer, one_of, positive, store
+
+
+def _eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Floats]:
+    """Eigenvalues in descending order and their vectors, of a kernel's matrix on `where`; none may be negative."""
+    values, vectors = abandonable(np.linalg.eigh, K)
+    if values[0] < -1e-8 * max(float(values[-1]), 0.0):
+        raise ValueError(
+            f"{kernel!r} is not positive definite: its matrix on {where} has the eigenvalue {values[0]:.3g}, so that "
+            "it is no inner product of features, and Mercer's theorem does not hold"
+        )
+    return values[::-1], vectors[:, ::-1]
+
+
+def _n_above_rounding(values: Floats) -> int:
+    """How many of descending eigenvalues are more than rounding; the directions of the others would be noise."""
+    return int(np.sum(values > 1e-13 * values[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,36 +69,34 @@ class MercerExpansion:
     """
 
     kernel: Kernel
-    points: Any
+    points: Samples
     weights: Floats
     eigenvalues: Floats
     rest: float
     _coefficients: Floats = field(init=False, repr=False)
 
-    def _made_of(self, coefficients: Floats) -> MercerExpansion:
-        object.__setattr__(self, "_coefficients", coefficients)
-        return self
-
-    def functions(self, X: Any) -> Floats:
+    def functions(self, X: Samples) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
         return np.asarray(self.kernel(X, self.points) @ self._coefficients)
 
-    def features(self, X: Any) -> Floats:
+    def features(self, X: Samples) -> Floats:
         """√λ_j φ_j: features whose inner products are the expansion."""
         return np.asarray(self.functions(X) * np.sqrt(self.eigenvalues))
 
-    def values(self, X: Any, Z: Any = None) -> Floats:
+    def values(self, X: Samples, Z: Samples = None) -> Floats:
         """Σ λ_jφ_j(x)φ_j(z)."""
         left = self.features(X)
         return np.asarray(left @ (left if Z is None else self.features(Z)).T)
 
-    def error(self, X: Any, Z: Any = None) -> float:
+    def error(self, X: Samples, Z: Samples = None) -> float:
         """The largest difference from k on samples."""
         exact = self.kernel(X) if Z is None else self.kernel(X, Z)
         return float(np.abs(self.values(X, Z) - exact).max(initial=0.0))
 
 
-def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) -> MercerExpansion:
+def mercer_expansion(
+    X: Samples, *, kernel: KernelLike, n_terms: int, weights: ArrayLike | None = None
+) -> MercerExpansion:
     """Expand a kernel with respect to samples, or to the points and weights of a quadrature rule.
 
     Parameters
@@ -104,14 +129,15 @@ def mercer_expansion(X: Any, *, kernel: Any, n_terms: int, weights: Any = None) 
     if n == 0 or w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all():
         raise ValueError(f"an expansion needs points, and a finite weight ≥ 0 for each of the {n}, not {w.shape}")
     root = np.sqrt(w)
-    values, vectors = eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
-    kept = min(n_terms, n_above_rounding(values))
+    values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
+    kept = min(n_terms, _n_above_rounding(values))
     coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
     made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
-    return made._made_of(freeze(coefficients))
+    object.__setattr__(made, "_coefficients", freeze(coefficients))
+    return made
 
 
-def mercer_integral(X: Any, f: Any, *, kernel: Any, weights: Any) -> float:
+def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: ArrayLike) -> float:
     """∫∫ k(u, v) f(u) f(v) du dv by quadrature: Mercer's condition asks that it is ≥ 0 for every f.
 
     Parameters
@@ -141,3 +167,76 @@ def mercer_integral(X: Any, f: Any, *, kernel: Any, weights: Any) -> float:
     if c.shape != (n_samples(X),):
         raise ValueError(f"f and weights must give one number for each of the {n_samples(X)} points, not {c.shape}")
     return float(c @ bound(X) @ c)
+
+
+class Nystrom(FeatureMap):
+    """Features of any kernel of vectors from landmarks among the samples.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="rbf"
+        Any kernel of vectors that is positive definite.
+    n_components : int, default=100
+        The number of landmarks, and at most of features; all samples, if there are fewer.
+    landmarks : {"uniform", "leverage"}, default="uniform"
+        How they are drawn: all samples alike, or those more often that others do not represent (ridge leverage scores).
+    lam : float, default=1e-3
+        Of "leverage": the ridge of the least squares whose scores are taken, for each sample.
+    random_state : int or Generator, default=0
+        What they are drawn by.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        With its numbers.
+    landmarks_ : array or CSR matrix
+        The landmarks.
+    indices_ : array of integers
+        Their rows in the samples.
+    eigenvalues_ : array
+        Of the landmarks' kernel matrix, one for each feature, in descending order.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.features import Nystrom
+    >>> from mercer.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> few, many = (Nystrom(Gaussian(gamma=0.2), n_components=n).fit(X) for n in (20, 100))
+    >>> many.error(X) < 0.1 * few.error(X)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: KernelLike = "rbf",
+        n_components: int = 100,
+        landmarks: str = "uniform",
+        lam: float = 1e-3,
+        random_state: Seed = 0,
+    ) -> None:
+        store(self, locals())
+
+    def _prepare(self, X: Samples) -> None:
+        m = integer("n_components", self.n_components, 1, "the number of landmarks")
+        one_of("landmarks", self.landmarks, ("uniform", "leverage"))
+        n, rng = n_samples(X), np.random.default_rng(self.random_state)
+        everything = [Chunk(X, np.zeros((n, 0)), np.ones(n))]
+        found = draw(everything, m, rng)
+        if self.landmarks == "leverage":
+            scores = leverage_scores(self.kernel_, found.X, n * positive("lam", self.lam), float(n))
+            found = draw(everything, m, rng, scores)
+        values, vectors = _eigenpairs_of(self.kernel_(found.X), self.kernel_, "the landmarks")
+        kept = max(1, _n_above_rounding(values))
+        self.indices_, self.landmarks_ = found.index, take(X, found.index)
+        self.eigenvalues_ = values[:kept].copy()
+        with np.errstate(divide="ignore"):
+            self._map = vectors[:, :kept] / np.sqrt(self.eigenvalues_) if values[0] > 0 else np.zeros((len(values), 1))
+
+    def _features(self, X: Samples) -> Floats:
+        return np.asarray(self.kernel_(X, self.landmarks_) @ self._map)
+
+    def _width(self) -> int:
+        return len(self.eigenvalues_)

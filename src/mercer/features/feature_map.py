@@ -8,38 +8,22 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Samples, is_sparse
 from mercer.kernels import Kernel, as_kernel
-from mercer.long_calls import abandonable
+from mercer.kernels.names import KernelLike
 
-# Of the largest eigenvalue.
-_ROUNDING_SHARE = 1e-13
-
-
-def eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Floats]:
-    """Eigenvalues in descending order and their vectors, of a kernel's matrix on `where`; none may be negative."""
-    values, vectors = abandonable(np.linalg.eigh, K)
-    if values[0] < -1e-8 * max(float(values[-1]), 0.0):
-        raise ValueError(
-            f"{kernel!r} is not positive definite: its matrix on {where} has the eigenvalue {values[0]:.3g}, so that "
-            "it is no inner product of features, and Mercer's theorem does not hold"
-        )
-    return values[::-1], vectors[:, ::-1]
-
-
-def n_above_rounding(values: Floats) -> int:
-    """How many of descending eigenvalues are more than rounding; the directions of the others would be noise."""
-    return int(np.sum(values > _ROUNDING_SHARE * values[0]))
+# As many columns as 100 rows of 8 bytes fill a gigabyte with.
+MOST_COLUMNS = 10**6
 
 
 class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A transformer whose features have a kernel's values as their inner products, exactly or nearly."""
 
-    kernel: Any
+    kernel: KernelLike
     kernel_: Kernel
     _takes_sparse = True
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Samples, y: object = None) -> Self:
         """Bind the kernel to X, and draw or list what the features are made of.
 
         Parameters
@@ -56,7 +40,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         self._prepare(X)
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Samples) -> Samples:
         """The features of each sample, a row each.
 
         Parameters
@@ -67,7 +51,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_is_fitted(self)
         return self._features(self._read(X, reset=False))
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names for the features, made of that of the class and a number.
 
         Parameters
@@ -78,7 +62,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         check_is_fitted(self)
         return np.array([f"{type(self).__name__.lower()}{k}" for k in range(self._width())], dtype=object)
 
-    def error(self, X: Any) -> float:
+    def error(self, X: Samples) -> float:
         """The largest difference between the features' inner products and k on samples.
 
         Parameters
@@ -94,15 +78,15 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         exact = self.kernel_(self._read(X, reset=False))
         return float(np.abs((products.toarray() if is_sparse(products) else products) - exact).max())
 
-    def _read(self, X: Any, reset: bool) -> Any:
+    def _read(self, X: Samples, reset: bool) -> Samples:
         sparse = "csr" if self._takes_sparse else False
         return validate_data(self, X, dtype=np.float64, reset=reset, accept_sparse=sparse)
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         """Draw or list what the features are made of."""
         raise NotImplementedError
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Samples) -> Samples:
         raise NotImplementedError
 
     def _width(self) -> int:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices, is_sparse
-from mercer.features.feature_map import FeatureMap
+from mercer.arrays import Floats, Indices, Samples, is_sparse
+from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
+from mercer.kernels.names import KernelLike
 from mercer.parameters import store
 
-# As many columns as 100 rows of 8 bytes fill a gigabyte with; and stored entries of sparse features, 12 bytes each.
-_MOST_COLUMNS, _MOST_STORED = 10**6, 10**8
+# Stored entries of sparse features, 12 bytes each.
+_MOST_STORED = 10**8
 
 
 class Monomials(FeatureMap):
@@ -52,10 +54,10 @@ class Monomials(FeatureMap):
     array([[1.    , 4.2426, 9.    ]])
     """
 
-    def __init__(self, kernel: Any = "linear", ordered: bool = False) -> None:
+    def __init__(self, kernel: KernelLike = "linear", ordered: bool = False) -> None:
         store(self, locals())
 
-    def _prepare(self, X: Any) -> None:
+    def _prepare(self, X: Samples) -> None:
         recipe = self.kernel_.recipe()
         if (
             recipe is None
@@ -69,7 +71,7 @@ class Monomials(FeatureMap):
             raise ValueError(f"coef0={coef0:g} is negative: the kernel is not positive definite, and has no features")
         self._constants = (recipe.scale, gamma, coef0, recipe.constant)
         self._size, self._degree = X.shape[1] + (coef0 > 0), int(degree)
-        if not is_sparse(X) and self._count() > _MOST_COLUMNS:
+        if not is_sparse(X) and self._count() > MOST_COLUMNS:
             raise ValueError(
                 f"{self._count()} monomials are too many to list; use the kernel itself, or sparse samples"
             )
@@ -83,9 +85,9 @@ class Monomials(FeatureMap):
     def _width(self) -> int:
         return self._count() + (self._constants[3] > 0)
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Samples) -> Samples:
         scale, gamma, coef0, constant = self._constants
-        if not is_sparse(X) and self._count() > _MOST_COLUMNS:
+        if not is_sparse(X) and self._count() > MOST_COLUMNS:
             raise ValueError(f"{self._count()} monomials of dense samples are too many; give sparse samples, as in fit")
         Z = math.sqrt(gamma) * X
         stack: Any = sp.hstack if is_sparse(X) else np.hstack
@@ -101,7 +103,7 @@ class Monomials(FeatureMap):
         factors = _products(self._size, self._degree, self.ordered)
         return np.asarray(np.prod(Z[:, factors], axis=2) * self._weights(factors))
 
-    def _sparse(self, Z: Any) -> Any:
+    def _sparse(self, Z: Samples) -> Any:
         """The products of the entries that are stored, of rows with equally many of them at a time."""
         Z.sum_duplicates()
         Z.eliminate_zeros()
@@ -123,10 +125,10 @@ class Monomials(FeatureMap):
             columns[target] = numbering(Z.indices[places].astype(np.int64)[:, factors])
         return sp.csr_array((data, columns, starts), shape=(Z.shape[0], self._count()))
 
-    def _weights(self, factors: Indices) -> Any:
+    def _weights(self, factors: Indices) -> Floats | float:
         return 1.0 if self.ordered else np.sqrt([_orderings(row) for row in factors.tolist()])
 
-    def _numbering(self) -> Any:
+    def _numbering(self) -> Callable[[Indices], Indices]:
         """From factors i_1, …, i_d in the last axis to the number of the monomial."""
         w, d = self._size, self._degree
         if self.ordered:
@@ -134,7 +136,7 @@ class Monomials(FeatureMap):
             return lambda factors: factors @ powers
         later = [np.array([_count_of(w - v, r, False) for v in range(w + 1)], dtype=np.int64) for r in range(d + 1)]
 
-        def number(factors: Any) -> Any:
+        def number(factors: Indices) -> Indices:
             out = np.zeros(factors.shape[:-1], dtype=np.int64)
             for k in range(d):
                 before = factors[..., k - 1] if k else 0

@@ -17,8 +17,8 @@ from mercer.arrays import is_sparse
 from mercer.data.labels import every_pair
 from mercer.files.atomic_write import replacing
 from mercer.files.exported_parts import Parts, Scaling
-from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
+from mercer.kernels.recipe import ended
 from mercer.optional import require
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
@@ -94,7 +94,7 @@ class _Graph:
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [name], **attributes))
         return name
 
-    # Arithmetic with names of nodes, as mercer.kernels.endings asks for it.
+    # Arithmetic with names of nodes, as mercer.kernels.recipe asks for it.
 
     def times(self, t: str, factor: float) -> str:
         if abs(factor) == 1.0:

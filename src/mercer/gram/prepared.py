@@ -19,8 +19,7 @@ from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.gram.shifted import ShiftedSamples
 from mercer.kernels import Kernel, Recipe
-from mercer.kernels.matrices import unit_rows, width
-from mercer.kernels.used_columns import places_among, used_columns
+from mercer.kernels.matrices import places_among, unit_rows, used_columns, width
 
 # Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192

@@ -20,8 +20,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.settlement import Settlement, chosen_b, settlements
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.active_set.settle import settled, without
-from mercer.solvers.active_set.walk import Walk
+from mercer.solvers.active_set.walk import Walk, settled, without
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,18 +3,16 @@
 from typing import TYPE_CHECKING
 
 from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
+from mercer.kernels.composite import Normalised, PulledBack, Weighted
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
-from mercer.kernels.function import FromFeatureMap, FromFunction, rank_one
-from mercer.kernels.histogram import Chi2, Tanimoto
+from mercer.kernels.function import FromFeatureMap, FromFunction, Precomputed, rank_one
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.laplacian import Laplacian
 from mercer.kernels.mercer_check import KernelCheck, check_kernel
 from mercer.kernels.names import as_kernel, kernel_accepts, kernel_named
-from mercer.kernels.precomputed import Precomputed
+from mercer.kernels.over_features import Chi2, Laplacian, Tanimoto
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.spectrum import Spectrum
-from mercer.kernels.transformed import Normalised, PulledBack, Weighted
 from mercer.on_demand import suggesting
 
 __all__ = [

@@ -13,17 +13,78 @@ from typing import cast
 
 import numpy as np
 
-from mercer.arrays import Floats
-from mercer.kernels import composite_recipes, terms
-from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, OfOne, OfTwo, inside
-from mercer.kernels.endings import integer_power
+from mercer.arrays import Floats, Samples
+from mercer.kernels import recipe as recipes
+from mercer.kernels import terms
+from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, inside
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.recipe import Recipe
-from mercer.kernels.terms import Term, Terms
+from mercer.kernels.recipe import integer_power
 from mercer.parameters import integer
 
-# exp of more than this is no number of float64.
-_LARGEST_EXPONENT = 710
+
+class OfValues(Composite):
+    """A function of the values of its parts: of one kernel, unless it says otherwise."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._check()
+
+    def _of_values(self, values: list[Floats]) -> Floats:
+        """The function of a block of each part, the first of which it may overwrite."""
+        raise NotImplementedError
+
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        """Its derivative by each part's values; does not overwrite them."""
+        raise NotImplementedError
+
+    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        """Its derivatives by its own parameters."""
+        return iter(())
+
+    def _blocks(self, X: Samples, Z: Samples) -> list[Floats]:
+        return [part._values(X, Z) for part in self.parts.values()]
+
+    def _diagonals(self, X: Samples) -> list[Floats]:
+        return [np.array(part.diag(X), dtype=np.float64) for part in self.parts.values()]
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        blocks = self._blocks(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(blocks)
+
+    def diag(self, X: Samples) -> Floats:
+        diagonals = self._diagonals(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._of_values(diagonals)
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        pairs = zip(self.parts.values(), self._partials(self._blocks(X, Z)), strict=True)
+        return np.asarray(np.sum([part._gradient(X, Z, weights * outer) for part, outer in pairs], axis=0))
+
+    def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
+        pairs = zip(self.parts.values(), self._partials(self._diagonals(X)), strict=True)
+        return np.asarray(np.sum([part._diagonal_gradient(X, weights * outer) for part, outer in pairs], axis=0))
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        blocks = self._blocks(X, Z)
+        for (side, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
+            for name, place, slope in part._slopes(X, Z):
+                yield f"{side}__{name}", place, slope * outer
+        yield from self._own_slopes(blocks)
+
+
+class OfTwo(OfValues):
+    """A kernel made of two by an operator, which has a sign and binds its sides more or less tightly."""
+
+    _part_names = ("left", "right")
+    _sign: str
+
+    def __init__(self, left: Kernel, right: Kernel) -> None:
+        self.left, self.right = left, right
+        self._check()
+
+    def _text(self) -> str:
+        return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
 
 
 class Sum(OfTwo):
@@ -43,16 +104,14 @@ class Sum(OfTwo):
     Gaussian(gamma=0.5) + Linear()
     """
 
-    _binds, _sign, _operator = SUM, "+", np.add
+    _binds, _sign = SUM, "+"
+    _rules = recipes.added, terms.added
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.asarray(np.add(values[0], values[1], out=values[0]))
+
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return 1.0, 1.0
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.added(self.left.recipe(), self.right.recipe())
-
-    def terms(self) -> Terms | None:
-        return terms.added(self.left.terms(), self.right.terms())
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -93,16 +152,15 @@ class Product(OfTwo):
     Linear() * Laplacian(gamma=0.5)
     """
 
-    _binds, _sign, _operator = PRODUCT, "*", np.multiply
+    _binds, _sign = PRODUCT, "*"
+    _rules = recipes.multiplied, terms.multiplied
 
-    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.asarray(np.multiply(values[0], values[1], out=values[0]))
+
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        left, right = values
         return right, left
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.multiplied(self.left.recipe(), self.right.recipe())
-
-    def terms(self) -> Terms | None:
-        return terms.multiplied(self.left.terms(), self.right.terms())
 
     @property
     def n_factors(self) -> int:
@@ -135,7 +193,7 @@ class Product(OfTwo):
         return _hypotenuse(self.left, self.right) if both else None
 
 
-class Scaled(OfOne):
+class Scaled(OfValues):
     """a · k(x, z) with a > 0.
 
     Parameters
@@ -152,11 +210,11 @@ class Scaled(OfOne):
     array([[6.]])
     """
 
-    _binds = PRODUCT
+    _binds, _number = PRODUCT, "factor"
+    _rules = recipes.scaled, terms.scaled
 
     def __init__(self, kernel: Kernel, factor: float) -> None:
-        self.kernel = kernel
-        self.factor = factor
+        self.kernel, self.factor = kernel, factor
         self._check()
 
     def _check(self) -> None:
@@ -167,21 +225,14 @@ class Scaled(OfOne):
                 "positive eigenvalues into negative ones, and a = 0 leaves nothing to learn from"
             )
 
-    def _of_values(self, values: Floats) -> Floats:
-        values *= float(self.factor)
-        return values
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.multiply(values[0], float(self.factor), out=values[0])
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return float(self.factor)
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (float(self.factor),)
 
-    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
-        yield "factor", (), values
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.scaled(self.kernel.recipe(), float(self.factor))
-
-    def terms(self) -> Terms | None:
-        return terms.multiplied((Term((float(self.factor),)),), self.kernel.terms())
+    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        yield "factor", (), values[0]
 
     def _follows(self, statement: str) -> Answer:
         return cast(Answer, getattr(self.kernel, statement))  # a "no" follows too
@@ -199,7 +250,7 @@ class Scaled(OfOne):
         return f"{self.factor} * {inside(self.kernel, PRODUCT)}"
 
 
-class Shifted(OfOne):
+class Shifted(OfValues):
     """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
 
     Parameters
@@ -216,11 +267,11 @@ class Shifted(OfOne):
     array([[3.]])
     """
 
-    _binds = SUM
+    _binds, _number = SUM, "constant"
+    _rules = recipes.shifted, terms.shifted
 
     def __init__(self, kernel: Kernel, constant: float) -> None:
-        self.kernel = kernel
-        self.constant = constant
+        self.kernel, self.constant = kernel, constant
         self._check()
 
     def _check(self) -> None:
@@ -231,21 +282,14 @@ class Shifted(OfOne):
                 "is positive definite only then"
             )
 
-    def _of_values(self, values: Floats) -> Floats:
-        values += float(self.constant)
-        return values
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.add(values[0], float(self.constant), out=values[0])
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return 1.0
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (1.0,)
 
-    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
-        yield "constant", (), np.ones_like(values)
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.shifted(self.kernel.recipe(), float(self.constant))
-
-    def terms(self) -> Terms | None:
-        return terms.added(self.kernel.terms(), (Term((float(self.constant),)),))
+    def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
+        yield "constant", (), np.ones_like(values[0])
 
     @property
     def strictly_positive_definite(self) -> Answer:
@@ -271,7 +315,7 @@ class Shifted(OfOne):
         return f"{inside(self.kernel, SUM)} + {self.constant}"
 
 
-class Power(OfOne):
+class Power(OfValues):
     """k(x, z)^n with an integer n ≥ 1.
 
     Parameters
@@ -288,28 +332,22 @@ class Power(OfOne):
     array([[9.]])
     """
 
-    _binds = POWER
+    _binds, _number = POWER, "exponent"
+    _rules = recipes.raised, terms.raised
 
     def __init__(self, kernel: Kernel, exponent: int) -> None:
-        self.kernel = kernel
-        self.exponent = exponent
+        self.kernel, self.exponent = kernel, exponent
         self._check()
 
     def _check(self) -> None:
         super()._check()
         integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
-    def _of_values(self, values: Floats) -> Floats:
-        return integer_power(values, int(self.exponent))
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return integer_power(values[0], int(self.exponent))
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return self.exponent * integer_power(values.copy(), int(self.exponent) - 1)
-
-    def recipe(self) -> Recipe | None:
-        return composite_recipes.raised(self.kernel.recipe(), int(self.exponent))
-
-    def terms(self) -> Terms | None:
-        return terms.raised(self.kernel.terms(), int(self.exponent))
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (self.exponent * integer_power(values[0].copy(), int(self.exponent) - 1),)
 
     @property
     def n_factors(self) -> int:
@@ -337,7 +375,7 @@ class Power(OfOne):
         return f"{inside(self.kernel, ATOM)} ** {self.exponent}"
 
 
-class Exponential(OfOne):
+class Exponential(OfValues):
     """exp(k(x, z)), a limit of sums of powers.
 
     Parameters
@@ -352,18 +390,17 @@ class Exponential(OfOne):
     array([[1.6487]])
     """
 
-    def _of_values(self, values: Floats) -> Floats:
-        return np.exp(values, out=values)
+    _rules = None, terms.exponential
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        return np.exp(values)
+    def _of_values(self, values: list[Floats]) -> Floats:
+        return np.exp(values[0], out=values[0])
 
-    def terms(self) -> Terms | None:
-        return terms.exponential(self.kernel.terms())
+    def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
+        return (np.exp(values[0]),)
 
     @property
     def n_factors(self) -> int:
-        return _LARGEST_EXPONENT * self.kernel.n_factors  # the relative error of exp(k) is k times that of k
+        return 710 * self.kernel.n_factors  # the relative error of exp(k) is k times that of k, and e^710 overflows
 
     @property
     def unit_diagonal(self) -> Answer:

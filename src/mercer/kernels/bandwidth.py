@@ -12,12 +12,11 @@ so that an offset of the data does no harm. The implicit zeros of a CSR matrix c
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, Samples, is_sparse
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
 from mercer.kernels.kernel import Kernel
@@ -25,9 +24,6 @@ from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
 from mercer.parameters import not_negative, one_of, positive
 
 _RULES = ("scale", "auto", "median")
-_MEDIAN_ROWS = 1000
-# Rounding gives constant data a standard deviation of up to this share of their size.
-_ROUNDING_SHARE = 1e-14
 LARGEST = float(np.finfo(np.float64).max)
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
@@ -62,7 +58,7 @@ class WithGamma(Kernel):
     def bound(self) -> bool:
         return not isinstance(self.gamma, str)
 
-    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
@@ -78,7 +74,7 @@ class WithGamma(Kernel):
         return self
 
 
-def gamma_from(rule: str, X: Any, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
+def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
     """The number that a rule stands for on data X."""
     X = as_matrix(X)
     n, d = X.shape
@@ -124,7 +120,7 @@ def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
     return 1.0 / divisors[one_of("convention", convention, tuple(divisors))]
 
 
-def _from_variance(X: Any, weight: Floats) -> float | None:
+def _from_variance(X: Samples, weight: Floats) -> float | None:
     total = math.fsum(weight.tolist()) * X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = _mean(X, weight, total)
@@ -133,21 +129,22 @@ def _from_variance(X: Any, weight: Floats) -> float | None:
     variance -= rest * rest
     if not math.isfinite(variance):
         raise ValueError("gamma='scale' overflows: the variance of X exceeds float64. Scale the features")
-    if variance <= _ROUNDING_SHARE**2 * mean * mean or variance < _SMALLEST:
+    # Rounding gives constant data a standard deviation of up to 1e-14 of their size.
+    if variance <= 1e-28 * mean * mean or variance < _SMALLEST:
         return None
     return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
 
 
-def _row_sums(block: Any) -> Floats:
+def _row_sums(block: Samples) -> Floats:
     return over_rows(np.add, block.data, block) if is_sparse(block) else np.add.reduce(block, axis=1)
 
 
-def _mean(X: Any, weight: Floats, total: float) -> float:
+def _mean(X: Samples, weight: Floats, total: float) -> float:
     """The weighted mean of all entries of X, implicit zeros included; `total` is the weight of all of them."""
     return sum(float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X)) / total
 
 
-def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float, float]:
+def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[float, float]:
     """The weighted means of x − centre and (x − centre)² over all entries, as above."""
     d = X.shape[1]
     first = second = 0.0
@@ -167,8 +164,8 @@ def _moments(X: Any, weight: Floats, total: float, centre: float) -> tuple[float
     return first / total, second / total
 
 
-def _from_median(X: Any, weight: Floats, l1: bool) -> float | None:
-    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], _MEDIAN_ROWS)).round().astype(np.intp)
+def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
+    chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 1000)).round().astype(np.intp)
     rows = X[chosen]
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
     first, second = np.tril_indices(len(chosen), -1)

@@ -1,15 +1,23 @@
-"""Kernels made of kernels: what they share with their parts, and how they are written."""
+"""Kernels made of kernels: what they share with their parts, and those changed by a function of each sample.
+
+A kernel is normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats
-from mercer.kernels.kernel import Answer, Domain, Kernel, Slope
+from mercer import parameters
+from mercer.arrays import Floats, Samples, n_samples
+from mercer.kernels import recipe as recipes
+from mercer.kernels import terms
+from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
+from mercer.kernels.matrices import as_matrix, call, name_of, numbers_of
+from mercer.kernels.recipe import Recipe
+from mercer.kernels.terms import Terms
 
 # How tightly an expression binds: a part that binds less tightly than its surroundings is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)
@@ -20,6 +28,9 @@ class Composite(Kernel):
 
     _binds = ATOM
     _part_names: tuple[str, ...] = ("kernel",)
+    # How a recipe is made of those of the parts, and terms of theirs, with its own number, if it has one, as the last.
+    _rules: tuple[Callable[..., Recipe | None] | None, Callable[..., Terms | None] | None] = (None, None)
+    _number: str | None = None
 
     @property
     def parts(self) -> dict[str, Kernel]:
@@ -52,7 +63,7 @@ class Composite(Kernel):
     def mergeable(self) -> bool:
         return all(part.mergeable for part in self.parts.values())
 
-    def _samples(self, X: Any) -> Any:
+    def _samples(self, X: Samples) -> Samples:
         self._check()
         for part in self.parts.values():
             X = part._samples(X)
@@ -62,13 +73,24 @@ class Composite(Kernel):
     def bound(self) -> bool:
         return all(part.bound for part in self.parts.values())
 
-    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         parts = self.parts
         bound = {name: part.bind(X, sample_weight) for name, part in parts.items()}
         if all(bound[name] is part for name, part in parts.items()):
             return self
         return type(self)(**{**self.get_params(deep=False), **bound})
+
+    def recipe(self) -> Recipe | None:
+        rule = self._rules[0]
+        return None if rule is None else rule(*(part.recipe() for part in self.parts.values()), *self._own_number())
+
+    def terms(self) -> Terms | None:
+        rule = self._rules[1]
+        return None if rule is None else rule(*(part.terms() for part in self.parts.values()), *self._own_number())
+
+    def _own_number(self) -> list[float]:
+        return [] if self._number is None else [getattr(self, self._number)]
 
     def _holds(self, *statements: str) -> bool:
         """Whether every part answers "yes" to each of these."""
@@ -104,95 +126,230 @@ class Composite(Kernel):
         return self._text()
 
 
-class OfOne(Composite):
-    """A function of the values of one kernel."""
+def inside(kernel: Kernel, binds: int = ATOM) -> str:
+    """A part's text, in brackets where it binds less tightly than its surroundings."""
+    own = kernel._binds if isinstance(kernel, Composite) else ATOM
+    return f"({kernel!r})" if own < binds else repr(kernel)
+
+
+class Normalised(Composite):
+    """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> Linear().normalised()([[3.0, 4.0]], [[3.0, 0.0]])  # the cosine
+    array([[0.6]])
+    """
+
+    _rules = recipes.unit_diagonal, terms.unit_diagonal
+    unit_diagonal = "yes"
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self._check()
 
-    def _of_values(self, values: Floats) -> Floats:
-        """The function, which may overwrite its argument."""
-        raise NotImplementedError
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        rows = self._lengths(X)
+        columns = rows if Z is X else self._lengths(Z)
+        out = self.kernel._values(X, Z)
+        with np.errstate(invalid="ignore"):
+            out /= rows[:, None]
+            out /= columns
+        return out
 
-    def _values(self, X: Any, Z: Any) -> Floats:
-        values = self.kernel._values(X, Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._of_values(values)
+    @property
+    def n_factors(self) -> int:
+        return 2 * self.kernel.n_factors  # k(x, z), and the roots of k(x, x) and k(z, z)
 
-    def diag(self, X: Any) -> Floats:
-        values = np.array(self.kernel.diag(X), dtype=np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._of_values(values)
+    def diag(self, X: Samples) -> Floats:
+        return np.ones_like(self._lengths(X))
 
-    def _slope_at(self, values: Floats) -> Floats | float:
-        """The function's derivative; does not overwrite its argument."""
-        raise NotImplementedError
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        rows, columns = self._lengths(X), self._lengths(Z)
+        scaled = weights / rows[:, None] / columns
+        along = (scaled * self.kernel._values(X, Z)).sum(axis=1)
+        return self.kernel._gradient(X, Z, scaled) - self.kernel._diagonal_gradient(X, along / (2 * rows**2))
 
-    def _own_slopes(self, values: Floats) -> Iterator[Slope]:
-        """The function's derivatives by its own parameters."""
-        return iter(())
-
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        return self.kernel._gradient(X, Z, weights * self._slope_at(self.kernel._values(X, Z)))
-
-    def _diagonal_gradient(self, X: Any, weights: Floats) -> Floats:
-        return self.kernel._diagonal_gradient(X, weights * self._slope_at(self.kernel.diag(X)))
-
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
-        values = self.kernel._values(X, Z)
-        outer = self._slope_at(values)
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        rows, columns, values = self._lengths(X), self._lengths(Z), self._values(X, Z)
+        by_rows = self.kernel._diagonal_slopes(X)
+        by_columns = by_rows if Z is X else self.kernel._diagonal_slopes(Z)
         for name, place, slope in self.kernel._slopes(X, Z):
-            yield f"kernel__{name}", place, slope * outer
-        yield from self._own_slopes(values)
+            left, right = by_rows[name, place] / rows**2, by_columns[name, place] / columns**2
+            yield (
+                f"kernel__{name}",
+                place,
+                slope / rows[:, None] / columns - values * (left[:, None] + right) / 2,
+            )
 
+    def _lengths(self, X: Samples) -> Floats:
+        diagonal = self.kernel.diag(X)
+        bad = np.flatnonzero(~(diagonal > 0))
+        if len(bad):
+            raise ValueError(
+                f"{self.kernel!r} cannot be normalised: k(x, x) = {diagonal[bad[0]]:g} for sample {bad[0]}, but it "
+                "must be > 0; leave such samples out, or add a constant to the kernel"
+            )
+        return np.sqrt(diagonal)
 
-class OfTwo(Composite):
-    """A kernel made of two by an operator: its sign, how tightly it binds, and what it does to arrays."""
-
-    _part_names = ("left", "right")
-    _sign: str
-    _operator: np.ufunc
-
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
-        self._check()
-
-    def _values(self, X: Any, Z: Any) -> Floats:
-        left, right = self.left._values(X, Z), self.right._values(X, Z)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self._operator(left, right, out=left))
-
-    def diag(self, X: Any) -> Floats:
-        left, right = self.left.diag(X), self.right.diag(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self._operator(left, right))
-
-    def _partials(self, left: Floats, right: Floats) -> tuple[Floats | float, Floats | float]:
-        """The operator's derivatives by its two sides."""
-        raise NotImplementedError
-
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
-        by_left, by_right = self._partials(self.left._values(X, Z), self.right._values(X, Z))
-        return self.left._gradient(X, Z, weights * by_left) + self.right._gradient(X, Z, weights * by_right)
-
-    def _diagonal_gradient(self, X: Any, weights: Floats) -> Floats:
-        by_left, by_right = self._partials(self.left.diag(X), self.right.diag(X))
-        left = self.left._diagonal_gradient(X, weights * by_left)
-        return left + self.right._diagonal_gradient(X, weights * by_right)
-
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
-        partials = self._partials(self.left._values(X, Z), self.right._values(X, Z))
-        for (side, part), outer in zip(self.parts.items(), partials, strict=True):
-            for name, place, slope in part._slopes(X, Z):
-                yield f"{side}__{name}", place, slope * outer
+    @property
+    def lipschitz(self) -> float | None:
+        return self.kernel.lipschitz if self.kernel.unit_diagonal == "yes" else None
 
     def _text(self) -> str:
-        return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
+        return f"{inside(self.kernel)}.normalised()"
 
 
-def inside(kernel: Kernel, binds: int = ATOM) -> str:
-    """A part's text, in brackets where it binds less tightly than its surroundings."""
-    own = kernel._binds if isinstance(kernel, Composite) else ATOM
-    return f"({kernel!r})" if own < binds else repr(kernel)
+class _ThroughFunction(Composite):
+    """A kernel behind a user's function: all but positive definiteness depends on what that function does."""
+
+    kernel: Kernel
+    _no_gradient = "the derivative of the function inside is not known"
+
+    @property
+    def positive_definite(self) -> Answer:
+        return super()._follows("positive_definite")
+
+    def _follows(self, statement: str) -> Answer:
+        return "depends" if super()._follows(statement) != "unknown" else "unknown"
+
+
+class Weighted(_ThroughFunction):
+    """f(x) k(x, z) f(z).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    function : callable
+        Maps n samples to n finite numbers, each from its own sample alone.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian
+    >>> kernel = Gaussian(gamma=1.0).scaled_by(lambda X: X[:, 0])
+    >>> kernel([[2.0]], [[2.0], [3.0]]).round(4)  # 2·2·1, 2·3·exp(−1)
+    array([[4.    , 2.2073]])
+    """
+
+    unit_diagonal = "depends"
+
+    def __init__(self, kernel: Kernel, function: OfSamples) -> None:
+        self.kernel, self.function = kernel, function
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        parameters.function("function", self.function)
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        rows = numbers_of(self.function, X)
+        columns = rows if Z is X else numbers_of(self.function, Z)
+        out = self.kernel._values(X, Z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out *= rows[:, None]
+            out *= columns
+        return out
+
+    def diag(self, X: Samples) -> Floats:
+        X = self._samples(X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.kernel.diag(X) * in_row_blocks(lambda rows: numbers_of(self.function, rows), X) ** 2
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        outer = numbers_of(self.function, X)[:, None] * numbers_of(self.function, Z)
+        for name, place, slope in self.kernel._slopes(X, Z):
+            yield f"kernel__{name}", place, slope * outer
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
+
+
+class PulledBack(_ThroughFunction):
+    """k(φ(x), φ(z)).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Compares what φ makes of the samples.
+    feature_map : callable
+        Maps n samples to n rows, or n strings, that ``kernel`` compares; each from its own sample alone.
+    accepts : "vectors" or "sequences"
+        What a sample is before φ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian
+    >>> Gaussian(gamma=1.0).of(np.log)([[1.0]], [[np.e]]).round(4)  # of the logarithms
+    array([[0.3679]])
+    """
+
+    accepts: Domain = "vectors"
+
+    def __init__(self, kernel: Kernel, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
+        self.kernel, self.feature_map, self.accepts = kernel, feature_map, accepts
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        parameters.function("feature_map", self.feature_map)
+        parameters.one_of("accepts", self.accepts, DOMAINS_OF_FUNCTIONS)
+
+    def _samples(self, X: Samples) -> Samples:
+        self._check()
+        return as_matrix(X) if self.accepts == "vectors" else X
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        self._check()
+        if self.kernel.bound:
+            return self
+        bound = self.kernel.bind(self._features(self._samples(X)), sample_weight)
+        return type(self)(bound, self.feature_map, self.accepts)
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        features = self._features(X)
+        return self.kernel._values(features, features if Z is X else self._features(Z))
+
+    def diag(self, X: Samples) -> Floats:
+        return in_row_blocks(lambda rows: self.kernel.diag(self._features(rows)), self._samples(X))
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        for name, place, slope in self.kernel._slopes(self._features(X), self._features(Z)):
+            yield f"kernel__{name}", place, slope
+
+    def _features(self, X: Samples) -> Samples:
+        return features_of(self.feature_map, X, self.kernel._samples)
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return "yes" if self.kernel.unit_diagonal == "yes" else "depends"
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"
+
+
+def features_of(feature_map: OfSamples, X: Samples, checked: OfSamples) -> Samples:
+    """φ(X) in the form the kernel takes, one row per sample."""
+    features = checked(call(feature_map, X))
+    if n_samples(features) != n_samples(X):
+        raise ValueError(
+            f"the feature map {name_of(feature_map)} made {n_samples(features)} rows of {n_samples(X)} samples; "
+            "it must make one of each"
+        )
+    return features
+
+
+def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = 1024) -> Floats:
+    """One number per sample, from `step` samples at a time, so that their features need little memory."""
+    n = n_samples(X)
+    out = np.empty(n)
+    for start in range(0, n, step):
+        out[start : start + step] = function(X[start : start + step])
+    return out

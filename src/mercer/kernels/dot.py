@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Samples
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import WithGamma
-from mercer.kernels.endings import affine, integer_power
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.matrices import (
     as_matrix,
@@ -24,12 +22,9 @@ from mercer.kernels.matrices import (
     unit_rows,
     widened,
 )
-from mercer.kernels.recipe import Recipe
+from mercer.kernels.recipe import Recipe, affine, integer_power
 from mercer.kernels.terms import Term, Terms, polynomial_term
 from mercer.parameters import finite, integer
-
-# The core counts the factors of a power in 32 bits.
-_LARGEST_DEGREE_OF_CORE = 2**31 - 1
 
 
 class Linear(Kernel):
@@ -42,20 +37,17 @@ class Linear(Kernel):
     array([[11.]])
     """
 
-    positive_definite: Answer = "yes"
-    strictly_positive_definite: Answer = "no"
-    universal: Answer = "no"
-    unit_diagonal: Answer = "no"
-    differentiable: Answer = "yes"
+    positive_definite = differentiable = "yes"
+    strictly_positive_definite = universal = unit_diagonal = "no"
     lipschitz: float | None = 1.0
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         return dot(X, Z)
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         return squared_lengths(as_matrix(X))
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         check_same_width(X, Z)
         return combined(weights, Z)
 
@@ -83,20 +75,20 @@ class _OfAffineProduct(WithGamma):
         """The ending's derivative at t, which it may overwrite."""
         raise NotImplementedError
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         return self._ending(affine(self._gamma(), float(self.coef0), dot(X, Z)))
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         gamma = self._gamma()
         return combined(gamma * weights * self._slope_at(affine(gamma, float(self.coef0), dot(X, Z))), Z)
 
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         product = dot(X, Z)
         slope = self._slope_at(affine(self._gamma(), float(self.coef0), product.copy()))
         yield "gamma", (), product * slope
         yield "coef0", (), slope
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         return self._ending(affine(self._gamma(), float(self.coef0), squared_lengths(as_matrix(X))))
 
 
@@ -119,14 +111,11 @@ class Polynomial(_OfAffineProduct):
     array([[144.]])
     """
 
-    strictly_positive_definite: Answer = "no"
-    universal: Answer = "no"
-    differentiable: Answer = "yes"
+    strictly_positive_definite = universal = "no"
+    differentiable = "yes"
 
     def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> None:
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
+        self.degree, self.gamma, self.coef0 = degree, gamma, coef0
         self._check()
 
     def _check(self) -> None:
@@ -147,7 +136,7 @@ class Polynomial(_OfAffineProduct):
         return polynomial_term(self._gamma(), float(self.coef0), int(self.degree))
 
     def recipe(self) -> Recipe | None:
-        if self.degree > _LARGEST_DEGREE_OF_CORE:
+        if self.degree >= 2**31:  # the core counts the factors of a power in 32 bits
             return None
         return Recipe("dot", "polynomial", (self._gamma(), float(self.coef0), float(self.degree)))
 
@@ -190,14 +179,11 @@ class Sigmoid(_OfAffineProduct):
     array([[0.    , 0.4621]])
     """
 
-    strictly_positive_definite: Answer = "no"
-    universal: Answer = "no"
-    unit_diagonal: Answer = "no"
-    differentiable: Answer = "yes"
+    strictly_positive_definite = universal = unit_diagonal = "no"
+    differentiable = "yes"
 
     def __init__(self, gamma: float | str = "scale", coef0: float = 0.0) -> None:
-        self.gamma = gamma
-        self.coef0 = coef0
+        self.gamma, self.coef0 = gamma, coef0
         self._check()
 
     def _ending(self, t: Floats) -> Floats:
@@ -225,20 +211,19 @@ class Cosine(Kernel):
     array([[1.    , 0.7071, 0.    ]])
     """
 
-    positive_definite: Answer = "yes"
-    strictly_positive_definite: Answer = "no"
-    universal: Answer = "no"
+    positive_definite = "yes"
+    strictly_positive_definite = universal = "no"
     unit_diagonal: Answer = "depends"  # "yes" unless a row is 0
     differentiable: Answer = "no"  # at 0
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         unit = unit_rows(X)
         return dot(unit, unit if Z is X else unit_rows(Z))
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         return np.asarray(nonzero_rows(as_matrix(X)), dtype=np.float64)
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         used = weights.any(axis=1)
         at_zero = np.flatnonzero(~nonzero_rows(X) & used)
         if len(at_zero):

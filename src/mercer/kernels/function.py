@@ -1,4 +1,4 @@
-"""Kernels that users write: a function of two blocks of samples, or a feature map.
+"""Kernels that users write: a function of two blocks of samples, a feature map, or the matrix K itself.
 
 A user's function gets views that it cannot write to, and its result is checked before it is used.
 """
@@ -6,18 +6,15 @@ A user's function gets views that it cannot write to, and its result is checked 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer import parameters
-from mercer.arrays import Floats, mirror, n_samples
-from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, OfTwoBlocks
+from mercer.arrays import Floats, Samples, mirror, n_samples
+from mercer.kernels.composite import features_of, in_row_blocks
+from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Domain, Kernel, OfSamples, OfTwoBlocks
 from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
-from mercer.kernels.transformed import features_of, in_row_blocks
-
-# A difference from the mirrored entry above this share of max |K| is more than a rounding error.
-_ASYMMETRY_SHARE = 1e-8
 
 
 class FromFunction(Kernel):
@@ -46,8 +43,7 @@ class FromFunction(Kernel):
     _no_gradient = "what the function does between samples is not known"
 
     def __init__(self, function: OfTwoBlocks, accepts: Domain = "vectors") -> None:
-        self.function = function
-        self.accepts = accepts
+        self.function, self.accepts = function, accepts
         self._check()
 
     def _check(self) -> None:
@@ -57,14 +53,14 @@ class FromFunction(Kernel):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"FromFunction({name_of(self.function)})"
 
-    def _symmetric(self, X: Any) -> Floats:
+    def _symmetric(self, X: Samples) -> Floats:
         K = self._values(X, X)
         self._check_symmetry(K)
         mirror(K)
         np.fill_diagonal(K, self.diag(X))
         return K
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         self._check()
         values = np.asarray(dense(call(self.function, X, Z)))
         name, shape = name_of(self.function), (n_samples(X), n_samples(Z))
@@ -81,18 +77,18 @@ class FromFunction(Kernel):
             raise ValueError(f"the kernel function {name} returned {bad}; all its values must be finite")
         return np.array(values, dtype=np.float64, order="C")
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         """k(x_i, x_i), from small blocks whose symmetry is checked on the way."""
         return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
-    def _diagonal(self, X: Any) -> Floats:
+    def _diagonal(self, X: Samples) -> Floats:
         block = self._values(X, X)
         self._check_symmetry(block)
         return block.diagonal()
 
     def _check_symmetry(self, K: Floats) -> None:
         asymmetry = float(np.abs(K - K.T).max(initial=0.0))
-        if asymmetry > _ASYMMETRY_SHARE * np.abs(K).max(initial=0.0):
+        if asymmetry > 1e-8 * np.abs(K).max(initial=0.0):  # more than a rounding error
             raise ValueError(
                 f"the kernel function {name_of(self.function)} is not symmetric: k(x, z) and k(z, x) differ by up "
                 f"to {asymmetry:.3g}, and a kernel must be; (k(x, z) + k(z, x)) / 2 is"
@@ -105,7 +101,7 @@ class _Column:
 
     function: OfSamples
 
-    def __call__(self, X: Any) -> Floats:
+    def __call__(self, X: Samples) -> Floats:
         return numbers_of(self.function, X)[:, None]
 
     def __repr__(self) -> str:
@@ -152,12 +148,11 @@ class FromFeatureMap(Kernel):
     """
 
     accepts: Domain = "vectors"
-    positive_definite: Answer = "yes"
+    positive_definite = "yes"
     _no_gradient = "the derivative of the feature map is not known"
 
     def __init__(self, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
-        self.feature_map = feature_map
-        self.accepts = accepts
+        self.feature_map, self.accepts = feature_map, accepts
         self._check()
 
     def _check(self) -> None:
@@ -167,13 +162,54 @@ class FromFeatureMap(Kernel):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         return f"FromFeatureMap({name_of(self.feature_map)})"
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         features = self._features(X)
         return dot(features, features if Z is X else self._features(Z))
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         return in_row_blocks(lambda rows: squared_lengths(self._features(rows)), self._samples(X))
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Samples) -> Samples:
         self._check()
         return features_of(self.feature_map, X, as_matrix)
+
+
+class Precomputed(Kernel):
+    """The matrix K itself: square for training, between new and training samples for prediction.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> from mercer.kernels import Gaussian
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> K = Gaussian(gamma=1.0)(X)
+    >>> SVC(kernel="precomputed").fit(K, y).predict(K[:2]).tolist()
+    [0, 0]
+    """
+
+    accepts: Domain = "gram"
+    mergeable: bool = False
+    _no_gradient = "only the matrix is known, not the samples"
+
+    def __call__(self, X: Samples, Z: Samples = None) -> Floats:
+        """A float64 copy of the matrix."""
+        if Z is not None:
+            raise TypeError("a precomputed kernel compares no samples: give the matrix of kernel values alone")
+        return self._values(self._samples(X), None)
+
+    def _samples(self, X: Samples) -> Samples:
+        if sp.issparse(X):
+            raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
+        K = np.asarray(X)
+        if K.ndim != 2:
+            raise ValueError(f"a precomputed kernel is a matrix, but the shape is {K.shape}")
+        return K
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        return np.array(X, dtype=np.float64, order="C")
+
+    def diag(self, X: Samples) -> Floats:
+        K = self._samples(X)
+        if K.shape[0] != K.shape[1]:
+            raise ValueError(f"only a square kernel matrix has a diagonal of k(x, x), but its shape is {K.shape}")
+        return np.array(K.diagonal(), dtype=np.float64)

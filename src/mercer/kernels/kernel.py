@@ -5,17 +5,37 @@ A kernel knows no data and no device. It defines `_values` (a block of K) and `d
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
-from mercer.arrays import Floats, mirror, n_samples
+from mercer.arrays import Floats, Samples, mirror, n_samples
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
-from mercer.kernels.named_parameters import NamedParameters
+
+
+class NamedParameters:
+    """An object whose parameters are those of its `__init__`, under their own names.
+
+    It is no BaseEstimator, as scikit-learn's own kernels are none: the printer of estimators writes one by its
+    parameters, some of the time, whatever text it has of its own.
+    """
+
+    _get_param_names: Any = classmethod(BaseEstimator._get_param_names.__func__)
+    get_params, set_params = BaseEstimator.get_params, BaseEstimator.set_params
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
+        with np.printoptions(threshold=36, edgeitems=2):
+            texts = {name: repr(value) for name, value in sorted(self.get_params(deep=False).items())}
+        given = [f"{name}={text}" for name, text in texts.items() if text != repr(defaults.get(name))]
+        return f"{type(self).__name__}({', '.join(given)})"
+
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
@@ -26,8 +46,8 @@ Answer = Literal["yes", "no", "depends", "unknown"]
 Slope = tuple[str, tuple[int, ...], Floats]
 Domain = Literal["vectors", "sequences", "gram"]
 # A user's function: of n samples, and of two blocks of samples.
-OfSamples = Callable[[Any], Any]
-OfTwoBlocks = Callable[[Any, Any], Any]
+OfSamples = Callable[[Samples], Any]
+OfTwoBlocks = Callable[[Samples, Samples], Any]
 # What a sample may be to a user's function.
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
@@ -90,7 +110,7 @@ class Kernel(NamedParameters):
 
     # --- values -----------------------------------------------------------------------------------------------
 
-    def __call__(self, X: Any, Z: Any = None) -> Floats:
+    def __call__(self, X: Samples, Z: Samples = None) -> Floats:
         """The matrix k(x_i, z_j).
 
         Parameters
@@ -110,28 +130,28 @@ class Kernel(NamedParameters):
             return np.empty((n_samples(X), n_samples(Z)))
         return self._symmetric(X) if symmetric else self._values(X, Z)
 
-    def _symmetric(self, X: Any) -> Floats:
+    def _symmetric(self, X: Samples) -> Floats:
         """K of samples with themselves."""
         K = self._values(X, X)
         mirror(K)
         np.fill_diagonal(K, self.diag(X))
         return K
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         """k(x_i, x_i) for every sample, without the matrix; a kernel with a unit diagonal need not define it."""
         if self.unit_diagonal != "yes":
             raise NotImplementedError(f"{type(self).__name__} must define diag(X), the values k(x, x), beside _values")
         return np.ones(n_samples(X))
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         """A block of K as a fresh C-ordered float64 array; X may be Z."""
         raise NotImplementedError
 
-    def _samples(self, X: Any) -> Any:
+    def _samples(self, X: Samples) -> Samples:
         """Samples in the form that `_values` takes."""
         return as_matrix(X) if self.accepts == "vectors" else X
 
-    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
         return self
 
@@ -150,7 +170,7 @@ class Kernel(NamedParameters):
 
     # --- derivatives ------------------------------------------------------------------------------------------
 
-    def gradient(self, X: Any, Z: Any = None, weights: Any = None) -> Floats:
+    def gradient(self, X: Samples, Z: Samples = None, weights: ArrayLike | None = None) -> Floats:
         """The derivatives ∂k(x_i, z_j)/∂x_i by the first sample.
 
         Parameters
@@ -187,7 +207,7 @@ class Kernel(NamedParameters):
                 out = np.zeros((n, m, X.shape[1] if hasattr(X, "shape") else 0))
         return self._finite(out)
 
-    def parameter_gradient(self, X: Any, Z: Any = None, weights: Any = None) -> dict[str, Any]:
+    def parameter_gradient(self, X: Samples, Z: Samples = None, weights: ArrayLike | None = None) -> dict[str, Any]:
         """The derivatives of k(x_i, z_j) by the kernel's parameters that are real numbers.
 
         Integers, functions and the smoothness ν of a Matérn kernel are left out: k has no derivative by the first two,
@@ -222,7 +242,7 @@ class Kernel(NamedParameters):
                 found.setdefault(name, {})[place] = slope if given is None else float(np.sum(given * slope))
         return {name: _assembled(places) for name, places in found.items()}
 
-    def _pair(self, X: Any, Z: Any) -> tuple[Any, Any]:
+    def _pair(self, X: Samples, Z: Samples) -> tuple[Samples, Samples]:
         X = self._samples(X)
         return X, X if Z is None else self._samples(Z)
 
@@ -234,7 +254,7 @@ class Kernel(NamedParameters):
             )
         return out
 
-    def _gradients(self, X: Any, Z: Any) -> Floats:
+    def _gradients(self, X: Samples, Z: Samples) -> Floats:
         """∂k(x_i, z_j)/∂x_i for all pairs."""
         one = np.ones((n_samples(X), 1))
         try:
@@ -246,11 +266,11 @@ class Kernel(NamedParameters):
     # Why there is no `_gradient`, in words that follow "because".
     _no_gradient = "its class defines none (a method _gradient)"
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         """Σ_j weights_ij ∂k(x_i, z_j)/∂x_i."""
         raise NotDifferentiableError(f"{self!r} has no known derivative by its samples, because {self._no_gradient}")
 
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         """The derivative of a block of K by each parameter that is a real number."""
         numbers = [name for name, value in self.get_params(deep=False).items() if isinstance(value, float)]
         if numbers:
@@ -260,7 +280,7 @@ class Kernel(NamedParameters):
             )
         return iter(())
 
-    def _diagonal_gradient(self, X: Any, weights: Floats) -> Floats:
+    def _diagonal_gradient(self, X: Samples, weights: Floats) -> Floats:
         """weights_i · ∂k(x_i, x_i)/∂x_i, in which both arguments move."""
         out = np.zeros(X.shape)
         if self.unit_diagonal != "yes":
@@ -268,7 +288,7 @@ class Kernel(NamedParameters):
                 out[rows] = 2 * self._gradient(X[rows], X[rows], np.diag(weights[rows]))  # k is symmetric
         return out
 
-    def _diagonal_slopes(self, X: Any) -> dict[tuple[str, tuple[int, ...]], Floats]:
+    def _diagonal_slopes(self, X: Samples) -> dict[tuple[str, tuple[int, ...]], Floats]:
         """The derivatives of k(x_i, x_i) by the parameters."""
         out: dict[tuple[str, tuple[int, ...]], Floats] = {}
         for rows in _diagonal_blocks(X):
@@ -330,7 +350,7 @@ class Kernel(NamedParameters):
 
     # --- combinations -----------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: Kernel | float) -> Kernel:
         from mercer.kernels.algebra import Shifted, Sum
 
         if isinstance(other, Kernel):
@@ -341,7 +361,7 @@ class Kernel(NamedParameters):
 
     __radd__ = __add__
 
-    def __mul__(self, other: Any) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         from mercer.kernels.algebra import Product, Scaled
 
         if isinstance(other, Kernel):
@@ -352,12 +372,12 @@ class Kernel(NamedParameters):
 
     __rmul__ = __mul__
 
-    def __pow__(self, exponent: Any) -> Kernel:
+    def __pow__(self, exponent: int) -> Kernel:
         from mercer.kernels.algebra import Power
 
         return Power(self, exponent)
 
-    def __sub__(self, other: Any) -> NoReturn:
+    def __sub__(self, other: object) -> NoReturn:
         raise TypeError(
             "a difference of kernels is no kernel in general: it may have negative eigenvalues. Add kernels "
             "instead, or give the matrix itself with kernel='precomputed'"
@@ -376,24 +396,24 @@ class Kernel(NamedParameters):
 
     def normalised(self) -> Kernel:
         """k(x, z) / √(k(x, x) k(z, z)): the cosine of the angle between φ(x) and φ(z)."""
-        from mercer.kernels.transformed import Normalised
+        from mercer.kernels.composite import Normalised
 
         return Normalised(self)
 
     def scaled_by(self, function: OfSamples) -> Kernel:
         """f(x) k(x, z) f(z), where ``function`` maps n samples to n numbers."""
-        from mercer.kernels.transformed import Weighted
+        from mercer.kernels.composite import Weighted
 
         return Weighted(self, function)
 
     def of(self, feature_map: OfSamples, accepts: Domain = "vectors") -> Kernel:
         """k(φ(x), φ(z)), where ``feature_map`` maps n samples to n of those that this kernel accepts."""
-        from mercer.kernels.transformed import PulledBack
+        from mercer.kernels.composite import PulledBack
 
         return PulledBack(self, feature_map, accepts)
 
 
-def _diagonal_blocks(X: Any) -> list[slice]:
+def _diagonal_blocks(X: Samples) -> list[slice]:
     return [slice(start, start + DIAGONAL_ROWS) for start in range(0, n_samples(X), DIAGONAL_ROWS)]
 
 
@@ -403,7 +423,7 @@ def _number(value: Any) -> float:
     return plain
 
 
-def _as_weights(weights: Any, n: int, m: int) -> Floats:
+def _as_weights(weights: ArrayLike, n: int, m: int) -> Floats:
     """One finite weight per pair of samples."""
     given = np.asarray(weights, dtype=np.float64)
     if given.shape not in ((m,), (n, m)) or not np.isfinite(given).all():

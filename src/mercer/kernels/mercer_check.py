@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Samples
 from mercer.kernels.function import FromFunction
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.names import as_kernel
+from mercer.kernels.names import KernelLike, as_kernel
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +60,13 @@ class KernelCheck:
 
 
 def check_kernel(
-    X: Any, *, kernel: Any, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0, tol: float = 1e-10
+    X: Samples,
+    *,
+    kernel: KernelLike,
+    degree: int = 3,
+    gamma: float | str = "scale",
+    coef0: float = 0.0,
+    tol: float = 1e-10,
 ) -> KernelCheck:
     """Look for a counterexample to a kernel's positive definiteness among the samples X.
 
@@ -106,7 +111,7 @@ def check_kernel(
     return KernelCheck(symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), symmetric, witness))
 
 
-def _are_strings(X: Any) -> bool:
+def _are_strings(X: Samples) -> bool:
     return not hasattr(X, "shape") and len(X) > 0 and all(isinstance(sample, str) for sample in X)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
-from mercer.kernels.function import FromFunction
-from mercer.kernels.histogram import Chi2, Tanimoto
+from mercer.kernels.function import FromFunction, Precomputed
 from mercer.kernels.kernel import Domain, Kernel, OfTwoBlocks
-from mercer.kernels.laplacian import Laplacian
-from mercer.kernels.precomputed import Precomputed
+from mercer.kernels.over_features import Chi2, Laplacian, Tanimoto
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.spectrum import Spectrum
 
@@ -63,7 +61,7 @@ def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", co
     return _NAMES[name](degree, gamma, coef0)
 
 
-def kernel_accepts(kernel: Any) -> Domain:
+def kernel_accepts(kernel: object) -> Domain:
     """What a sample is to a kernel as users give it; wrong names and parameters are not reported here.
 
     Parameters
@@ -82,7 +80,7 @@ def kernel_accepts(kernel: Any) -> Domain:
     return kernel.accepts if isinstance(kernel, Kernel) else "vectors"
 
 
-def as_kernel(kernel: Any, *, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> Kernel:
+def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> Kernel:
     """A name, a kernel object or a function (X, Z) -> matrix as a kernel; the parameters are for names.
 
     Parameters

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from numbers import Real
-from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
+from scipy import special
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Samples, row_blocks
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import LARGEST, WithGamma
 from mercer.kernels.distances import distances, squared_distances
-from mercer.kernels.endings import exp_of_minus
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matern_function import matern, matern_slope_over_t
-from mercer.kernels.matrices import dense, strips, weighted_differences, widened
-from mercer.kernels.recipe import Recipe
-from mercer.kernels.sizes import ordinary
+from mercer.kernels.matrices import dense, ordinary, strips, weighted_differences, widened
+from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import positive
 
@@ -47,14 +46,10 @@ class Gaussian(WithGamma):
     Gaussian(gamma=0.18181818181818182)
     """
 
-    positive_definite: Answer = "yes"
-    unit_diagonal: Answer = "yes"
-    differentiable: Answer = "yes"
+    positive_definite = unit_diagonal = differentiable = "yes"
 
-    def __init__(self, gamma: float | str = "scale", sigma: float | None = None, M: Any = None) -> None:
-        self.gamma = gamma
-        self.sigma = sigma
-        self.M = M
+    def __init__(self, gamma: float | str = "scale", sigma: float | None = None, M: ArrayLike | None = None) -> None:
+        self.gamma, self.sigma, self.M = gamma, sigma, M
         self._check()
         self._factor()
 
@@ -91,7 +86,7 @@ class Gaussian(WithGamma):
             return 1.0
         return super()._gamma() if self.sigma is None else _half_inverse_square(self.sigma)
 
-    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         return super().bind(X, sample_weight) if self.sigma is None and self.M is None else self
 
@@ -99,7 +94,7 @@ class Gaussian(WithGamma):
     def bound(self) -> bool:
         return self.sigma is not None or self.M is not None or super().bound
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         gamma, factor = self._gamma(), self._factor()
         if factor is not None and factor.shape[0] != X.shape[1]:
             raise ValueError(f"M has shape {factor.shape}, but the samples have {X.shape[1]} features")
@@ -109,7 +104,7 @@ class Gaussian(WithGamma):
             return _gaussian(distances(X, Z) * math.sqrt(gamma))
         return exp_of_minus(gamma, squared_distances(X, Z, factor))
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         if self.sigma is not None:
             out = weighted_differences(-weights * self._values(X, Z), X, Z)
             return out / float(self.sigma) / float(self.sigma)
@@ -117,7 +112,7 @@ class Gaussian(WithGamma):
         factor = self._factor()
         return out if factor is None else out @ factor @ factor.T
 
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         values = self._values(X, Z)
         if self.M is not None:
             yield from self._slopes_by_matrix(X, Z, values)
@@ -128,7 +123,7 @@ class Gaussian(WithGamma):
             t = distances(X, Z) / float(self.sigma)
             yield "sigma", (), _times(t * t, values) / float(self.sigma)
 
-    def _slopes_by_matrix(self, X: Any, Z: Any, values: Floats) -> Iterator[Slope]:
+    def _slopes_by_matrix(self, X: Samples, Z: Samples, values: Floats) -> Iterator[Slope]:
         """−(x − z)_a (x − z)_b k, from one column of the differences for each of the two."""
         x, z = (widened(dense(samples)) for samples in (X, Z))
         for a in range(x.shape[1]):
@@ -183,14 +178,10 @@ class Matern(Kernel):
     array([[0.3679]])
     """
 
-    positive_definite: Answer = "yes"
-    strictly_positive_definite: Answer = "yes"
-    universal: Answer = "yes"
-    unit_diagonal: Answer = "yes"
+    positive_definite = strictly_positive_definite = universal = unit_diagonal = "yes"
 
     def __init__(self, nu: float = 1.5, length_scale: float = 1.0) -> None:
-        self.nu = nu
-        self.length_scale = length_scale
+        self.nu, self.length_scale = nu, length_scale
         self._check()
 
     def _check(self) -> None:
@@ -203,7 +194,7 @@ class Matern(Kernel):
         self._check()
         return Gaussian(sigma=self.length_scale) if self.nu == math.inf else None
 
-    def _scaled(self, X: Any, Z: Any) -> Floats:
+    def _scaled(self, X: Samples, Z: Samples) -> Floats:
         """t."""
         t = distances(X, Z)
         with np.errstate(over="ignore"):
@@ -211,11 +202,11 @@ class Matern(Kernel):
             t *= math.sqrt(2 * self.nu)
         return t
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         gaussian = self._gaussian()
         return matern(float(self.nu), self._scaled(X, Z)) if gaussian is None else gaussian._values(X, Z)
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         gaussian = self._gaussian()
         if gaussian is not None:
             return gaussian._gradient(X, Z, weights)
@@ -229,7 +220,7 @@ class Matern(Kernel):
         slope, length = matern_slope_over_t(float(self.nu), t), float(self.length_scale)
         return weighted_differences(weights * slope * (2 * float(self.nu)), X, Z) / length / length
 
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         gaussian = self._gaussian()
         if gaussian is not None:
             slopes = gaussian._slopes(X, Z)
@@ -276,22 +267,17 @@ class RationalQuadratic(Kernel):
     array([[0.6667, 0.3333]])
     """
 
-    positive_definite: Answer = "yes"
-    strictly_positive_definite: Answer = "yes"
-    universal: Answer = "yes"
-    unit_diagonal: Answer = "yes"
-    differentiable: Answer = "yes"
+    positive_definite = strictly_positive_definite = universal = unit_diagonal = differentiable = "yes"
 
     def __init__(self, alpha: float = 1.0, length_scale: float = 1.0) -> None:
-        self.alpha = alpha
-        self.length_scale = length_scale
+        self.alpha, self.length_scale = alpha, length_scale
         self._check()
 
     def _check(self) -> None:
         positive("alpha", self.alpha)
         positive("length_scale", self.length_scale)
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         self._check()
         return exp_of_minus(float(self.alpha), self._logarithms(distances(X, Z)))
 
@@ -307,18 +293,18 @@ class RationalQuadratic(Kernel):
             r[rows][far] = beyond
         return r
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         u, length = self._relative_squares(X, Z), float(self.length_scale)
         return weighted_differences(-weights * (1.0 + u) ** (-float(self.alpha) - 1.0), X, Z) / length / length
 
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         alpha, u = float(self.alpha), self._relative_squares(X, Z)
         values = (1.0 + u) ** -alpha
         share = u / (1.0 + u)
         yield "alpha", (), values * (share - np.log1p(u))
         yield "length_scale", (), values * share * (2.0 * alpha / float(self.length_scale))
 
-    def _relative_squares(self, X: Any, Z: Any) -> Floats:
+    def _relative_squares(self, X: Samples, Z: Samples) -> Floats:
         """‖x − z‖² / (2α length_scale²)."""
         self._check()
         with np.errstate(over="ignore"):
@@ -339,7 +325,7 @@ def _has_square(length: float | None) -> bool:
     return length is None or ordinary(np.array([[float(length)]]))
 
 
-def _gaussian_of_width(width: float, X: Any, Z: Any) -> Floats:
+def _gaussian_of_width(width: float, X: Samples, Z: Samples) -> Floats:
     """exp(−r²/(2 width²)) of numbers of any size."""
     with np.errstate(over="ignore"):
         return _gaussian(distances(X, Z) / float(width) * math.sqrt(0.5))
@@ -355,3 +341,81 @@ def _gaussian(t: Floats) -> Floats:
 def _times(squares: Floats, values: Floats) -> Floats:
     """The product, 0 where the values vanish, as they do at infinite distances."""
     return np.where(values == 0, 0.0, squares * values)
+
+
+def matern_slope_over_t(nu: float, t: Floats) -> Floats:
+    """k'(t)/t of the Matérn function, from (t^ν K_ν)' = −t^ν K_{ν−1} (DLMF 10.29.4); does not overwrite t.
+
+    Where ν ≤ 1 it is infinite at t = 0. The differences x − z that it is multiplied by are 0 there: so is the result.
+    """
+    if nu > 1:
+        return matern(nu - 1.0, t.copy()) / (-2.0 * (nu - 1.0))
+    out = np.zeros_like(t)
+    between = (t > 0) & (t < 1e3)  # beyond, the exponential is 0
+    s = t[between]
+    if nu == 0.5:
+        out[between] = -np.exp(-s) / s
+    else:
+        size = (1 - nu) * math.log(2) - special.gammaln(nu) + (nu - 1) * np.log(s)
+        out[between] = -np.exp(size + np.log(special.kve(1.0 - nu, s)) - s)
+    return out
+
+
+def matern(nu: float, t: Floats) -> Floats:
+    """The Matérn function of t = √(2ν) r / length_scale; overwrites t."""
+    if nu == 0.5:
+        return exp_of_minus(1.0, t)
+    if nu in (1.5, 2.5):
+        np.minimum(t, 1e3, out=t)  # there the exponential is 0 already, and ∞ · 0 would not be a number
+        polynomial = 1.0 + t if nu == 1.5 else 1.0 + t + t**2 / 3.0
+        polynomial *= exp_of_minus(1.0, t)
+        return polynomial
+    # From ν = 50 on Debye's expansion is exact to rounding; below it the Bessel function hardly ever overflows.
+    return _matern_by_debye(nu, t) if nu >= 50 else _matern_by_bessel(nu, t)
+
+
+def _matern_by_bessel(nu: float, t: Floats) -> Floats:
+    out = np.ones_like(t)
+    out[t > 1e3 + 10 * nu] = 0.0  # less than the smallest float64, and kve fails for very large arguments
+    between = (t > 0) & (out > 0)
+    values = t[between]
+    # A Bessel function takes about a microsecond, as long as other kernels take for half a kilobyte of values: blocks
+    # of them are that much smaller, so that Ctrl-C and max_time are heard in time.
+    for some in row_blocks(len(values), 512):
+        s = values[some]
+        scaled = special.kve(nu, s)
+        with np.errstate(over="ignore"):
+            found = np.exp((1 - nu) * math.log(2) - special.gammaln(nu) + nu * np.log(s) + np.log(scaled) - s)
+        # K_ν overflows only near 0, where the first term of 1 − k, t²/(4(ν − 1)), is at the level of rounding.
+        near = np.isinf(scaled)
+        found[near] = 1.0 - s[near] ** 2 / (4 * (nu - 1))
+        values[some] = np.minimum(found, 1.0)
+    out[between] = values
+    return out
+
+
+def _matern_by_debye(nu: float, t: Floats) -> Floats:
+    """Debye's expansion of K_ν, uniform in t (DLMF 10.41.4), divided by its value at t = 0.
+
+    With z = t/ν, s = √(1 + z²) and p = 1/s:  log k = −ν(s − 1 − log((1 + s)/2)) − ½ log s + log Σ(p) − log Σ(1),
+    where Σ(p) = Σ_k (−1)^k U_k(p)/ν^k.
+    """
+    with np.errstate(over="ignore"):
+        z = np.minimum(t / nu, 1e150)
+        s = np.sqrt(1.0 + z**2)
+        above = z**2 / (1.0 + s)  # s − 1 without cancellation
+        series = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_polynomials())), Polynomial([0.0]))
+        logarithm = -nu * (above - np.log1p(above / 2)) - 0.5 * np.log1p(above)
+        logarithm += np.log(series(1.0 / s) / series(1.0))
+    return np.exp(logarithm)
+
+
+@cache
+def _debye_polynomials() -> tuple[Polynomial, ...]:
+    """U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 the later terms are below rounding."""
+    polynomials = [Polynomial([1.0])]
+    for _ in range(10):
+        last = polynomials[-1]
+        integral = (Polynomial([1.0, 0.0, -5.0]) * last).integ()
+        polynomials.append(Polynomial([0.0, 0.0, 0.5, 0.0, -0.5]) * last.deriv() + integral / 8)
+    return tuple(polynomials)

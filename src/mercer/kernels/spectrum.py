@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Samples
 from mercer.kernels.kernel import Answer, Domain, Kernel
 from mercer.parameters import integer
 
@@ -31,21 +31,18 @@ class Spectrum(Kernel):
     """
 
     accepts: Domain = "sequences"
-    positive_definite: Answer = "yes"
-    strictly_positive_definite: Answer = "no"
-    universal: Answer = "no"
-    differentiable: Answer = "no"
+    positive_definite = "yes"
+    strictly_positive_definite = universal = differentiable = "no"
     _no_gradient = "a string cannot be changed by a small step"
 
     def __init__(self, length: int = 3, normalise: bool = False) -> None:
-        self.length = length
-        self.normalise = normalise
+        self.length, self.normalise = length, normalise
         self._check()
 
     def _check(self) -> None:
         integer("length", self.length, 1, "the number of characters of a substring")
 
-    def _samples(self, X: Any) -> Any:
+    def _samples(self, X: Samples) -> Samples:
         if isinstance(X, (str, bytes)):
             raise TypeError(
                 "a spectrum kernel compares the strings of a list, but one string was given; put it in a list"
@@ -57,7 +54,7 @@ class Spectrum(Kernel):
                 )
         return X
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         self._check()
         columns: dict[str, int] = {}
         of_x = self._counts(X, columns)
@@ -65,7 +62,7 @@ class Spectrum(Kernel):
         of_x.resize(len(X), len(columns))
         return np.ascontiguousarray((of_x @ of_z.T).toarray())
 
-    def diag(self, X: Any) -> Floats:
+    def diag(self, X: Samples) -> Floats:
         self._check()
         X = self._samples(X)
         totals = np.array([sum(count * count for count in self._spectrum(x).values()) for x in X], dtype=np.float64)
@@ -74,7 +71,7 @@ class Spectrum(Kernel):
     def _spectrum(self, sample: str) -> Counter[str]:
         return Counter(sample[i : i + self.length] for i in range(len(sample) - self.length + 1))
 
-    def _counts(self, X: Any, columns: dict[str, int]) -> Any:
+    def _counts(self, X: Samples, columns: dict[str, int]) -> Any:
         """The counts as a sparse matrix; substrings that are new get new columns."""
         indices: list[int] = []
         values: list[float] = []

@@ -105,6 +105,23 @@ def multiplied(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Ter
     return _checked(one.times(other) for one in left for other in right)
 
 
+def scaled(terms: Sequence[Term] | None, factor: float) -> Terms | None:
+    """a·k."""
+    return multiplied((Term((float(factor),)),), terms)
+
+
+def shifted(terms: Sequence[Term] | None, constant: float) -> Terms | None:
+    """k + c."""
+    return added(terms, (Term((float(constant),)),))
+
+
+def unit_diagonal(terms: Sequence[Term] | None) -> Terms | None:
+    """k(x, z)/√(k(x, x) k(z, z)), if k(x, x) is a number, which divides all terms."""
+    if terms is None or not all(term.of_differences for term in terms):
+        return None
+    return scaled(terms, 1.0 / sum(term.polynomial[0] for term in terms))
+
+
 def raised(terms: Sequence[Term] | None, exponent: int) -> Terms | None:
     """k^n."""
     if terms is None:

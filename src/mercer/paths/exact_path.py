@@ -18,11 +18,8 @@ from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
-from mercer.solvers.active_set.family import Family
-from mercer.solvers.active_set.kernel_rows import KernelRows
-from mercer.solvers.active_set.sets import LOWER, UPPER, Segment
-from mercer.solvers.active_set.settle import settled
-from mercer.solvers.active_set.walk import Stalled, Walk
+from mercer.solvers.active_set.sets import LOWER, UPPER, Family, KernelRows, Segment
+from mercer.solvers.active_set.walk import Stalled, Walk, settled
 from mercer.solvers.dual.certified import solve_certified
 
 # Events between two checks of optimality from scratch: one product with K for that many with a part of it.

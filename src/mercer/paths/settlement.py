@@ -13,10 +13,8 @@ from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import tasks_of
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.active_set.kernel_rows import KernelRows
-from mercer.solvers.active_set.sets import Segment
-from mercer.solvers.active_set.settle import settled
-from mercer.solvers.active_set.walk import Walk
+from mercer.solvers.active_set.sets import KernelRows, Segment
+from mercer.solvers.active_set.walk import Walk, settled
 
 # How precisely a problem is solved before its exact solution is looked for.
 _ROUGH_TOL = 1e-3

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, add_gram, row_blocks
+from mercer.arrays import Floats, add_gram, row_blocks
 from mercer.gram.gram import Gram
 from mercer.gram.rounding import DOUBLE
 from mercer.solution import Report, Stop, StopReason
@@ -29,6 +29,8 @@ _PROGRESS = 0.1
 _RESOLVED_GAP = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-16}
 # Roundings of a kernel value: those of a short inner sum and of the ending (mercer.gram.rounding).
 _VALUE_ROUNDINGS = 32
+# Landmarks of a preconditioner: more do not pay.
+_MOST_LANDMARKS = 1000
 
 
 def iteration_words(steps: int, share: float) -> str:
@@ -179,8 +181,13 @@ class LowRank:
         return np.asarray(R - self._s[:, None] * (self._F @ inside))
 
 
-def tall_factor(gram: Gram, J: Indices) -> Floats:
-    """F with F Fᵀ ≈ K, exact on the landmarks J up to a ridge at the size of rounding."""
+def tall_factor(gram: Gram, landmarks: int | None = None) -> Floats:
+    """F with F Fᵀ ≈ K, exact up to a ridge at the size of rounding on landmarks drawn at random.
+
+    By default these are as many as a quarter of the budget holds with F and a copy of it, but at most 1,000.
+    """
+    m = landmarks or min(_MOST_LANDMARKS, gram.budget // (4 * 16 * gram.n))
+    J = np.sort(np.random.default_rng(0).choice(gram.n, max(1, min(m, gram.n)), replace=False))
     L = jittered_factor(gram.block(J, J), gram.n_threads)[0]
     F = gram.block(np.arange(gram.n), J)
     for rows in row_blocks(gram.n, 64 * len(J)):

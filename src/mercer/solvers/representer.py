@@ -45,9 +45,6 @@ _NO_CURVATURE_SHARE, _ADDED_CURVATURE_SHARE = 1e-12, 1e-3
 # Conjugate gradients solve a Newton system to this share of its right-hand side, and the next Newton step corrects it.
 _RESIDUAL_SHARE = 1e-3
 _MOST_INNER_STEPS = 200
-# Its landmarks, of which a quarter of the budget holds the n × m factor and its active rows.
-_PRECONDITIONER_LANDMARKS = 1000
-_PRECONDITIONER_BYTES_PER_ENTRY = 16
 
 # The search for b ends when its bracket is this narrow, relative to the larger of 1 and b: neighbouring floats.
 _BIAS_RESOLUTION = 4e-16
@@ -178,9 +175,7 @@ class _System:
     def _by_gradients(self, s: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
         gram, scale = self._gram, s[active]
         if self._F is None:
-            quarter = gram.budget // 4
-            m = max(1, min(gram.n, _PRECONDITIONER_LANDMARKS, quarter // (_PRECONDITIONER_BYTES_PER_ENTRY * gram.n)))
-            self._F = tall_factor(gram, np.sort(np.random.default_rng(0).choice(gram.n, m, replace=False)))
+            self._F = tall_factor(gram)
         part = gram if len(active) == gram.n else gram.view(active)
         precondition = LowRank(self._F[active], scale, gram.n_threads)
 

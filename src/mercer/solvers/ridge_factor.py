@@ -57,3 +57,9 @@ def growing(first: float, factor: float, most: float) -> Iterator[float]:
     while ridge <= most:
         yield ridge
         ridge *= factor
+
+
+def rounding_shares(factor: float, most: float) -> Iterator[float]:
+    """What may be added to a diagonal, as a share of it: nothing, or the least that outweighs rounding."""
+    yield 0.0
+    yield from growing(1e-14, factor, most)

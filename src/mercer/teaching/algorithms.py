@@ -30,7 +30,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, one_of, positive
-from mercer.solvers.pegasos.draws import draw
+from mercer.solvers.pegasos.iterates import draw
 from mercer.teaching.record import SmallProblem, Trace
 
 RULES = ("most violating", "maximum gain", "second order")

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mercer import RLSRegressorCV
+from mercer import RLSRegressorCV, arrays
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.eigen import SpectralFit
-from mercer.solvers.least_squares.spectrum import lams_from, linear_spectrum_of, spectrum_of
+from mercer.solvers.least_squares.spectrum import SpectralFit, lams_from, linear_spectrum_of, spectrum_of
 from reference import least_squares as plain
 
 LAMS = np.geomspace(1e-6, 1e3, 10)
@@ -129,12 +128,10 @@ def test_rows_that_share_a_sample_are_one_sample(bias):
 
 
 def test_the_path_does_not_depend_on_how_it_is_cut(monkeypatch):
-    from mercer.solvers.least_squares import eigen
-
     X, least = problem("any", True)
     fit = fit_of(X, least, Gaussian(gamma=0.4))
     whole = fit.path(LAMS)
-    monkeypatch.setattr(eigen, "_BLOCK_BYTES", 8 * 36 * 2 * 3)
+    monkeypatch.setattr(arrays, "BLOCK_BYTES", 8 * 36 * 2 * 3)
     cut = fit.path(LAMS)
     for name in ("loo_errors", "gcv", "norms", "dof"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-12)

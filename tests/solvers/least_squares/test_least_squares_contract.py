@@ -15,9 +15,9 @@ from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Stop
 from mercer.solvers.least_squares.cg import solve_ridge
 from mercer.solvers.least_squares.choose import METHODS, solve_least_squares
-from mercer.solvers.least_squares.covariance import solve_sums
+from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.nystrom import solve_nystrom
-from mercer.solvers.least_squares.path import solve_path
+from mercer.solvers.least_squares.spectrum import solve_path
 from reference import least_squares as plain
 
 rng = np.random.default_rng(2)

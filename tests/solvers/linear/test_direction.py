@@ -8,9 +8,9 @@ from sklearn.svm import SVC as SklearnSVC
 from mercer import LinearSVC
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import hinge
-from mercer.solvers.linear import direction
-from mercer.solvers.linear.direction import ByColumns, BySamples
-from mercer.solvers.linear.turns import _passes_left
+from mercer.solvers.linear import newton as direction
+from mercer.solvers.linear.choose import _passes_left
+from mercer.solvers.linear.newton import ByColumns, BySamples
 
 
 def dense_direction(problem, X, t, smoothing, g):

@@ -19,8 +19,8 @@ from mercer.files.c.text import floats, function, in_comment, in_order, integers
 from mercer.files.c.trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
 from mercer.files.exported_parts import Parts, checked_name
 from mercer.kernels import Recipe
-from mercer.kernels.endings import ended
 from mercer.kernels.matrices import dense
+from mercer.kernels.recipe import ended
 
 DTYPES = ("float32", "float64", "fixed32")
 

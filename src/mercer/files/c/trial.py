@@ -11,8 +11,8 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.files.exported_parts import Parts
 from mercer.kernels import Recipe
-from mercer.kernels.endings import ArrayArithmetic, ended
 from mercer.kernels.matrices import dense
+from mercer.kernels.recipe import ArrayArithmetic, ended
 
 # Half of the largest float: sums are rounded.
 _HALF_LARGEST = 0.5 * float(np.finfo(np.float32).max)

@@ -49,8 +49,8 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
-from mercer.solvers.linear.direction import few_columns
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
+from mercer.solvers.linear.newton import few_columns
 from mercer.solvers.solver import Solver, choose_solver
 
 

@@ -36,7 +36,7 @@ from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
-from mercer.solvers.least_squares.covariance import solve_sums
+from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error
 
 

@@ -23,7 +23,7 @@ from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.used_columns import widened, without_empty_columns
+from mercer.kernels.matrices import over_all_columns, without_empty_columns
 from mercer.solvers.deadline import GRACE_SECONDS, in_time
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Fit:
 
     def widened(self, w: Floats) -> Floats:
         """Weights of the columns that `rows` has as weights of all columns; an empty column has the weight zero."""
-        return np.asarray(widened(w, self._narrow[1], self.merged.X.shape[1]))
+        return np.asarray(over_all_columns(w, self._narrow[1], self.merged.X.shape[1]))
 
     @cached_property
     def centre(self) -> Floats | None:

@@ -32,7 +32,7 @@ from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
-from mercer.kernels.used_columns import narrowed
+from mercer.kernels.matrices import narrowed
 from mercer.rkhs import functions_of
 from mercer.threads import effective_n_threads
 

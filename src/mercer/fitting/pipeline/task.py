@@ -17,7 +17,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.fitting.pipeline.side_by_side import map_side_by_side
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve, StopReason
-from mercer.solvers.active_set.settle import exactly
+from mercer.solvers.active_set.walk import exactly
 from mercer.solvers.dual.pairs import Blocks
 
 if TYPE_CHECKING:

@@ -15,15 +15,6 @@ from mercer.arrays import Floats
 # The first solve's residual, as a share of the right side, above which the inverse is computed afresh: one refinement
 # then leaves less than its square, about the rounding of float64.
 _DRIFTED_SHARE = 1e-7
-_REFINEMENTS = 3
-# A residual of this share of the right side is rounding.
-_ROUNDING_SHARE = 1e-14
-# Solves that are not checked after one that needed no refinement.
-_UNSEEN = 3
-# What is left of a new variable's diagonal beside the others, as a share, below which the next solve is checked.
-_SMALL_PIVOT_SHARE = 1e-6
-# Rows of the inverse that are changed at a time: what is added to them stays in the cache.
-_ROWS_AT_A_TIME = 64
 
 
 class FreeSystem:
@@ -77,7 +68,7 @@ class FreeSystem:
             self._trusted -= 1
             return x
         size = float(np.abs(right).max(initial=0.0))
-        least = _ROUNDING_SHARE * size
+        least = 1e-14 * size  # rounding
         enough = least if enough is None else np.maximum(enough, 0.1 * least)
         residual = right - by_columns(matrix, x)
         if not float(np.abs(residual).max()) <= _DRIFTED_SHARE * size:
@@ -86,8 +77,8 @@ class FreeSystem:
             x = by_columns(inverse, right)
             residual = right - by_columns(matrix, x)
         worst = np.abs(residual).max(axis=0)
-        self._trusted = _UNSEEN if bool((worst <= enough).all()) else 0
-        for _ in range(_REFINEMENTS):
+        self._trusted = 3 if bool((worst <= enough).all()) else 0
+        for _ in range(3):
             if bool((worst <= enough).all()):
                 break
             x = x + by_columns(inverse, residual)
@@ -131,8 +122,8 @@ class FreeSystem:
             return
         z = self.solve(column) if z is None else z
         left = diagonal - float(column @ z)
-        if left < _SMALL_PIVOT_SHARE * diagonal:
-            self._trusted = 0
+        if left < 1e-6 * diagonal:
+            self._trusted = 0  # the next solve is checked
         _add_outer(inverse, z / left, z)
         inverse[m, :m] = inverse[:m, m] = -z / left
         inverse[m, m] = 1 / left
@@ -181,8 +172,7 @@ def by_columns(matrix: Floats, x: Floats) -> Floats:
 
 
 def _add_outer(matrix: Floats, left: Floats, right: Floats) -> None:
-    """matrix += left right' in its first rows and columns."""
+    """matrix += left right' in its first rows and columns, 64 rows at a time: what is added stays in the cache."""
     m = len(left)
-    for top in range(0, m, _ROWS_AT_A_TIME):
-        some = slice(top, min(m, top + _ROWS_AT_A_TIME))
-        matrix[some, :m] += np.multiply.outer(left[some], right)
+    for top in range(0, m, 64):
+        matrix[top : min(m, top + 64), :m] += np.multiply.outer(left[top : top + 64], right)

@@ -1,4 +1,9 @@
-"""Which variables are free, and which are at a bound; the values that follow from that, and the equations behind them.
+"""A dual problem that moves along a line; which of its variables are free, which are at a bound, and what follows.
+
+    maximise  p(t)'β − ½ β'(K + diag d)β   subject to  lower(t) ≤ β ≤ upper(t),  Σβ = total(t)
+
+with affine functions of t. With bounds t·C_i this is the path in C. With p(0) chosen so that some β is optimal, and
+p(1) the targets themselves, it leads from that β to the solution.
 
 Where F is free, β_F and b solve (K_FF + diag d_F)β_F + b = p_F − K_FB β_B and Σβ = total. A variable that would make
 these equations singular depends on the free ones: its row is a combination of theirs.
@@ -8,15 +13,92 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats, Indices, sums_by
-from mercer.solvers.active_set.family import Family
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.free_system import FreeSystem, by_columns
-from mercer.solvers.active_set.kernel_rows import KernelRows
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """start + t·slope, elementwise; an infinite start has the slope zero."""
+
+    start: Any
+    slope: Any
+
+    def __call__(self, t: float) -> Any:
+        return self.start + t * self.slope
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The problems, with at most one equality for all variables (None: no bias)."""
+
+    p: Line
+    lower: Line
+    upper: Line
+    total: Line | None
+    d: Floats
+    row: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        return len(self.d)
+
+    @classmethod
+    def in_bounds(cls, problem: DualProblem) -> Family:
+        """This problem with all its bounds, and its total, multiplied by t."""
+        zero = np.zeros(problem.n_variables)
+        total = Line(0.0, float(problem.totals[0])) if len(problem.totals) else None
+        bounds = Line(zero, problem.lower), Line(zero, problem.upper)
+        return cls(Line(problem.p, zero), *bounds, total, problem.d, problem.row)
+
+    @classmethod
+    def in_targets(cls, problem: DualProblem, p: Floats, total: float) -> Family:
+        """From other targets and another total at t = 0 to this problem at t = 1."""
+        zero = np.zeros(problem.n_variables)
+        sums = Line(total, float(problem.totals[0]) - total) if len(problem.totals) else None
+        bounds = Line(problem.lower, zero), Line(problem.upper, zero)
+        return cls(Line(p, problem.p - p), *bounds, sums, problem.d, problem.row)
+
+
+class KernelRows:
+    """K of n samples, a row at a time; without `keep` all of it is computed when asked for."""
+
+    def __init__(self, gram: Gram, *, keep: bool = True) -> None:
+        self.gram, self._keep = gram, keep
+        self.n = gram.n
+        self.diagonal: Floats = np.asarray(gram.diagonal, dtype=np.float64)
+        self._everything = np.arange(gram.n)
+
+    @cached_property
+    def whole(self) -> Floats | None:
+        """All of K, if there is room: the rest of the budget is for the rows and the system of the free variables."""
+        if not self._keep or 8 * self.n**2 > 0.6 * self.gram.budget:
+            return None
+        return np.asarray(self.gram.full(np.float64), dtype=np.float64)
+
+    def row(self, i: int) -> Floats:
+        found: Floats = self.rows(np.array([i]))[0] if self.whole is None else self.whole[i]
+        return found
+
+    def rows(self, which: Indices) -> Floats:
+        return self.gram.block(which, self._everything) if self.whole is None else self.whole[which]
+
+    def product(self, coefficients: Floats) -> Floats:
+        """K times one column."""
+        if self.whole is None:
+            return self.gram.product(coefficients)
+        used = np.flatnonzero(coefficients)
+        if 2 * len(used) > self.n:
+            return np.asarray(self.whole @ coefficients)
+        return np.asarray(coefficients[used] @ self.whole[used])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +132,7 @@ class Near:
     w: float
     b: float
 
-    def add_row(self, m: int, row: Floats, places: Any) -> bool:
+    def add_row(self, m: int, row: Floats, places: NDArray[np.int64]) -> bool:
         """The kernel values of a new free variable, if there is room."""
         if m >= len(self.rows):
             return False
@@ -73,10 +155,6 @@ LOWER, FREE, UPPER = -1, 0, 1
 # What is left of a variable's k(x, x) beside the free ones, as a share of the terms that cancelled, below which it
 # depends on them: some hundred roundings of float64.
 _DEPENDENT_SHARE = 3e-14
-# Slopes below this share of the terms that they are made of are rounding.
-_FLAT_SHARE = 1e-14
-# Residuals of the equations that are small enough between two events, as a share of the targets.
-_ENOUGH = 1e-11
 # From this many variables on only those residuals are followed that could change their sign soon.
 _MANY = 512
 # Digits of Kβ that may be lost, in units of f, and how many times what computing it afresh would lose.
@@ -144,7 +222,7 @@ class Sets:
     def flat(self, slopes: Floats) -> float:
         """The size below which slopes of residuals are rounding, where the free β have these slopes."""
         terms = self.unit * (float(np.abs(self._at[:, 1]).sum()) + float(np.abs(slopes).sum()))
-        return _FLAT_SHARE * (terms + float(np.abs(self._p[:, 1]).max(initial=0.0))) + float(self._lost[1])
+        return 1e-14 * (terms + float(np.abs(self._p[:, 1]).max(initial=0.0))) + float(self._lost[1])
 
     def fork(self, family: Family) -> Self:
         """A copy at t = 0 of a family that begins where this one is, and differs in the bounds of few variables.
@@ -173,9 +251,9 @@ class Sets:
         # At t and in t: the values at t = 0 may be huge, and cancel.
         here = np.array([[1.0, 0.0], [self.t, 1.0]])
         right, bounded = self._right(here)
-        # For the order of events a residual that is far below `tol` will do.
+        # For the order of events residuals of 1e-11 of the targets, far below `tol`, will do.
         rough = near and self._looks_around
-        enough = _ENOUGH * self.largest_target * np.array([1.0, 1.0 / (abs(self.t) or 1.0)]) if rough else None
+        enough = 1e-11 * self.largest_target * np.array([1.0, 1.0 / (abs(self.t) or 1.0)]) if rough else None
         x = self.system.solve(right, enough)
         b, x = (self.unit * x[0] if first else np.zeros(2)), x[first:]
         known = self._near if near and self._near is not None else None

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mercer import _core
 from mercer.arrays import Floats
@@ -28,9 +28,6 @@ from mercer.solvers.solver import refuses
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.
 _AIM = 0.01 * EXACT_GAP
-# Landmarks of the preconditioner: a quarter of the budget holds its n × m factor and a copy, and more do not pay.
-_BYTES_PER_ENTRY = 16
-_MOST_LANDMARKS = 1000
 
 
 def _indefinite(problem: LeastSquares, gram: Gram) -> str | None:
@@ -43,7 +40,7 @@ def _indefinite(problem: LeastSquares, gram: Gram) -> str | None:
 
 @refuses(_indefinite)
 def solve_cg(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution to a relative gap below 1e-10; the constant 1 as one more right-hand side eliminates a bias."""
     stop = replace(stop, tol=min(stop.gap_tol, _AIM))
@@ -81,34 +78,19 @@ def solve_ridge(
     weight: Floats | None = None,
     report: Report | None = None,
     landmarks: int | None = None,
-    seed: int = 0,
 ) -> RidgeSolution:
-    """Kernel ridge regression without a bias by preconditioned conjugate gradients; K is never stored.
+    """Kernel ridge regression without a bias, by preconditioned conjugate gradients; K is never stored.
 
-    Parameters
-    ----------
-    gram : Gram of n samples, positive semi-definite
-    Y : array of shape (n, outputs)
-    lam : float above 0
-    stop : Stop
-        `tol` is the relative duality gap to reach in every output, as recomputed in float64.
-    weight : array of shape (n,), optional
-        Not negative; a sample of weight zero gets the coefficient zero.
-    report : callable, optional
-    landmarks : int, optional
-        Size of the preconditioner; by default what a quarter of the memory budget holds, at most 1,000.
-    seed : int
-        For the choice of landmarks, which changes the speed and not the answer.
+    `stop.tol` is the relative duality gap to reach in every output, as recomputed in float64. A sample of weight zero
+    gets the coefficient zero. `landmarks` are those of the preconditioner, which change the speed and not the answer.
     """
     n = gram.n
     weight = np.ones(n) if weight is None else weight
     s = np.sqrt(weight / lam)[:, None]
-    m = min(n, landmarks or max(1, min(_MOST_LANDMARKS, gram.budget // (4 * _BYTES_PER_ENTRY * n))))
-    J = np.sort(np.random.default_rng(seed).choice(n, m, replace=False))
     check_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
     precondition: Apply = np.array
     with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - 2 * check_seconds):
-        precondition = LowRank(tall_factor(gram, J), s[:, 0], gram.n_threads)
+        precondition = LowRank(tall_factor(gram, landmarks), s[:, 0], gram.n_threads)
 
     def check(Q: Floats) -> ResidualCheck:
         C = s * Q
@@ -118,7 +100,7 @@ def solve_ridge(
         goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
         return ResidualCheck(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
 
-    def apply(dtype: Any, P: Floats) -> Floats:
+    def apply(dtype: DTypeLike, P: Floats) -> Floats:
         return np.asarray(P + s * gram.products(s * P, dtype, by_column=True))
 
     Q, last, steps, reason = conjugate_gradient_to_gap(

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mercer import _core
 from mercer.arrays import Floats, gamma, row_blocks
@@ -23,19 +24,15 @@ from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.eigen import solve_eigen
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, factor_bytes, memory_error, residual_share
+from mercer.solvers.least_squares.spectrum import solve_eigen
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500
-# Corrections with one factor; each is one pass of kernel values, a few hundredths of a factorisation.
-_MOST_CORRECTIONS = 30
-# K must stay far from the largest and smallest numbers of float32 to be computed in it.
-_FLOAT32_RANGE = (1e-25, 1e25)
 
 
 def solve_cholesky(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution to rounding, whatever `stop` asks for; through eigenvalues where the matrix is singular."""
     n, lam = problem.n, problem.lam
@@ -70,7 +67,7 @@ def solve_cholesky(
     return solve_eigen(problem, gram, stop, start, report)
 
 
-def _precisions(gram: Gram) -> tuple[Any, ...]:
+def _precisions(gram: Gram) -> tuple[DTypeLike, ...]:
     """The factor's precisions to try, in order; float64 alone where kernel values are slow to recompute."""
     cheap = gram.fused or gram.stored
     return (np.float32, np.float64) if gram.n > _FLOAT64_ROWS and cheap else (np.float64,)
@@ -86,7 +83,7 @@ class Corrected(NamedTuple):
     corrections: int
 
 
-def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop) -> Corrected | None:
+def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: DTypeLike, stop: Stop) -> Corrected | None:
     """The solution through a factor of this precision, or None where it does not reach float64's answer."""
     with in_time(stop):
         factor = _Factor.of(problem, gram, np.dtype(dtype))
@@ -96,7 +93,7 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Any, stop: Stop
     Y = problem.mean
     C, b, R, last = np.zeros_like(Y), np.zeros(Y.shape[1]), Y, np.inf
     best: Corrected | None = None
-    for corrections in range(1, _MOST_CORRECTIONS + 1):
+    for corrections in range(1, 31):  # each is one pass of kernel values, a few hundredths of a factorisation
         step, shift = factor.solve(R, C)
         C, b = C + step, b + shift
         if not np.isfinite(C).all():
@@ -127,11 +124,10 @@ class _Factor:
     @classmethod
     def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any]) -> _Factor | None:
         diagonal = gram.diagonal + problem.lam / problem.total
-        low, high = _FLOAT32_RANGE
         if not diagonal.min() > 0 or not np.isfinite(diagonal).all():
             return None
-        size = float(np.abs(gram.diagonal).max())
-        if dtype == np.float32 and not low < size < high:
+        # K must stay far from the largest and smallest numbers of float32 to be computed in it.
+        if dtype == np.float32 and not 1e-25 < float(np.abs(gram.diagonal).max()) < 1e25:
             return None
         unit = 1.0 / np.sqrt(diagonal)
         A = gram.full(dtype)

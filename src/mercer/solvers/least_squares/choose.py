@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -15,16 +14,11 @@ from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.cg import solve_cg
 from mercer.solvers.least_squares.cholesky import solve_cholesky
-from mercer.solvers.least_squares.covariance import solve_covariance
-from mercer.solvers.least_squares.eigen import solve_eigen
-from mercer.solvers.least_squares.lsqr import solve_lsqr
+from mercer.solvers.least_squares.linear import solve_covariance, solve_lsqr
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, factor_bytes
+from mercer.solvers.least_squares.spectrum import solve_eigen
 from mercer.solvers.qp import NAMES, solve_ridge_by_qp
 from mercer.solvers.solver import Solver
-
-# A covariance of sparse samples is dense: beyond this many features products with X are cheaper.
-_SPARSE_FEATURES = 5000
-
 
 METHODS: dict[str, Solver] = {
     "cholesky": solve_cholesky,
@@ -41,7 +35,7 @@ def solve_least_squares(
     problem: LeastSquares,
     gram: Gram,
     stop: Stop,
-    start: Any = None,
+    start: object = None,
     report: Report | None = None,
     *,
     solver: str = "auto",
@@ -56,7 +50,8 @@ def _suited(problem: LeastSquares, gram: Gram) -> str:
     linear = LinearGram.of(gram)
     if linear is not None:
         d = linear.X.shape[1]
-        moderate = covariance_bytes(d) <= gram.budget and (d <= _SPARSE_FEATURES or not is_sparse(linear.X))
+        # A covariance of sparse samples is dense: beyond some thousand features products with X are cheaper.
+        moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not is_sparse(linear.X))
         if d < n and moderate:
             return "covariance"
         if factor_bytes(n, np.float64) > gram.budget and positive:

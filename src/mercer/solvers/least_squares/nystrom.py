@@ -18,9 +18,10 @@ import math
 import time
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Floats, gamma
@@ -39,10 +40,6 @@ Method = Literal["conjugate gradients", "normal equations"]
 
 # Samples per landmark that the preconditioner sees: the condition number is then about ((1 + 4^-½)/(1 − 4^-½))² = 9.
 PRECONDITIONER_SAMPLES_PER_LANDMARK = 4
-# With at most this many samples per landmark, summing over all of them costs less than iterating; with a kernel that
-# has no fused form, up to the second (estimated from the cost of the parts, not tuned).
-_DIRECT_SAMPLES_PER_LANDMARK = 8
-_DIRECT_SAMPLES_PER_LANDMARK_UNFUSED = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,16 +55,19 @@ class LandmarkSolution:
 
 
 def cheaper_method(cross: Cross, n: int) -> Method:
-    """What costs less for n samples that can be read many times."""
-    per_landmark = _DIRECT_SAMPLES_PER_LANDMARK if cross.fused else _DIRECT_SAMPLES_PER_LANDMARK_UNFUSED
-    return "normal equations" if n <= per_landmark * cross.m else "conjugate gradients"
+    """What costs less for n samples that can be read many times.
+
+    With few samples per landmark, summing over all of them costs less than iterating (estimated from the cost of the
+    parts, not tuned), and longer so with a kernel that has no fused form.
+    """
+    return "normal equations" if n <= (8 if cross.fused else 200) * cross.m else "conjugate gradients"
 
 
 def solve_nystrom(
     problem: RidgeProblem,
     cross: Cross,
     stop: Stop,
-    start: Any = None,
+    start: object = None,
     report: Report | None = None,
     *,
     sample: Chunk | None = None,
@@ -103,7 +103,7 @@ def solve_nystrom(
         R, primal = white.residual(now, alpha)
         return ResidualCheck(R, landmark_gap(R, lam), np.maximum(share * primal, floor), (C, b, now, primal))
 
-    def apply(dtype: Any, P: Floats) -> Floats:
+    def apply(dtype: DTypeLike, P: Floats) -> Floats:
         return white.operator(P, data.normal(white.coefficients(P)))
 
     alpha, last, steps, reason = conjugate_gradient_to_gap(

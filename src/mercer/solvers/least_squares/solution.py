@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mercer.arrays import Floats, gamma
 from mercer.gram.sums import Sums
@@ -15,7 +15,7 @@ from mercer.solution import StopReason
 REMEDY = "a smaller subsample, NystromRLS, or a linear kernel"
 
 
-def factor_bytes(n: int, dtype: Any) -> int:
+def factor_bytes(n: int, dtype: DTypeLike) -> int:
     """A Cholesky factor of n rows: the matrix, and the core's panels beside it."""
     return int(np.dtype(dtype).itemsize * (n * (n + 32) + 2 * 320 * n))
 

@@ -27,8 +27,6 @@ from mercer.solvers.linear.referee import LinearSolution
 # Newton's w is not quite X'β, and its gap holds ½‖w − X'β‖². Ask for a relative gap of `_FIRST_GAP`; if the certificate
 # of the corrected β still fails, ask for `_GAP_FACTOR` times that, in at most `_ROUNDS` rounds.
 _FIRST_GAP, _GAP_FACTOR, _ROUNDS = 1e-4, 1e-2, 6
-# Passes of the correction in one round: the box may cut each.
-_CORRECTIONS = 3
 # Below this many variables decomposition comes first: where it is quick, its β has fewer non-zeros. Problems that need
 # more than these pair steps per variable (large C, columns of rare marks) would need a hundred times as many. With few
 # variables, pair steps may change at least _FEWEST_CHANGES gradients, which takes less time than one step in w.
@@ -89,7 +87,10 @@ def solve_by_rows(
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate
     rows = rows_of()
-    point = None if start is None else _linear_point(rows, problem.row_coefficients(start, rows.n))
+    point = None
+    if start is not None:
+        beta = problem.row_coefficients(start, rows.n)
+        point = LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
     asked, steps = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0
     for _ in range(_ROUNDS):
         point, _ = solve_linear(linear, rows, asked, point, report, shrinking=shrinking)
@@ -109,10 +110,6 @@ def solve_by_rows(
     return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
 
 
-def _linear_point(rows: LinearRows, beta: Floats) -> LinearSolution:
-    return LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
-
-
 def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) -> Floats:
     """β moved inside its box so that X'β comes nearer to w, and Σβ to zero where b is free.
 
@@ -120,11 +117,10 @@ def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) ->
     normal equations; a few times, because the box may cut it.
     """
     beta = beta.copy()
-    for _ in range(_CORRECTIONS):
+    for _ in range(3):
         room = np.minimum(beta - problem.lower, problem.upper - beta)
-        room = np.where(
-            problem.epsilon > 0, np.minimum(room, np.abs(beta)), room
-        )  # inside its tube a sample has no say
+        # Inside its tube a sample has no say.
+        room = np.where(problem.epsilon > 0, np.minimum(room, np.abs(beta)), room)
         free = np.flatnonzero((room > 0) & np.isfinite(room))
         missing = np.append(w - rows.transposed(beta), -beta.sum() if problem.exact_bias else 0.0)
         if len(free) == 0 or not missing.any():

@@ -25,16 +25,14 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.linear.choose import crawls
 from mercer.solvers.linear.referee import LinearSolution, certificate_words
-from mercer.solvers.linear.turns import crawls
 
 # When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
 # this factor per round. Below _FLOOR of what was asked for, rounding is taken to be the cause.
 _LOWER, _FLOOR = 0.5, 1e-9
 # Descent pauses after this many passes, and then whenever they have doubled; from the second on its pace is known.
 _FIRST_PAUSE = 100
-# Up to this many samples their Gram matrix (72 MB) is one block for the ascent.
-_ASCENT_SAMPLES = 3000
 _DESCENT = "dual coordinate descent: the joint machine has no other for the rows themselves"
 _ASCENT = "dual coordinate descent, and where that crawled ascent on the Gram matrix of the rows"
 
@@ -56,7 +54,7 @@ def solve_joint_linear(
     """
     B = math.sqrt(problem.shift)
     beta = np.zeros((rows.n, problem.n_classes)) if start is None else _within_bounds(problem, start.beta)
-    W = _combinations(rows, beta)
+    W = np.array([rows.transposed(np.ascontiguousarray(column)) for column in beta.T])
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
     pause, before = _FIRST_PAUSE, math.inf
     while True:
@@ -90,7 +88,8 @@ def solve_joint_linear(
             factor *= _LOWER
         if passes >= pause:
             missed = stop.missed(certificate)
-            if gram is not None and rows.n <= _ASCENT_SAMPLES and crawls(before, missed, pause, _FIRST_PAUSE):
+            # The Gram matrix of 3,000 samples (72 MB) is one block for the ascent.
+            if gram is not None and rows.n <= 3000 and crawls(before, missed, pause, _FIRST_PAUSE):
                 tol = min(stop.tol, 0.5 * certificate.violation)  # finite, where only the gap is asked for
                 left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
                 found, _ = solve_joint(problem, gram(), left, beta, report)
@@ -110,11 +109,6 @@ def _ended_by_ascent(
     elif reason == "converged":
         reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
     return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, _ASCENT), certificate
-
-
-def _combinations(rows: LinearRows, beta: Floats) -> Floats:
-    """X'β, one row per class."""
-    return np.array([rows.transposed(np.ascontiguousarray(column)) for column in beta.T])
 
 
 def _within_bounds(problem: JointProblem, beta: Floats) -> Floats:

@@ -1,18 +1,25 @@
 """Newton's method in (w, b) for linear machines, on losses whose corners are smoothed less and less.
 
-A squared loss has a piecewise linear gradient, and Newton's method on it ends after a few steps: with z = (x, 1) and F
-the samples whose best t lies inside its box,
-
-    H = diag(1, …, 1, 1/B²) + Σ over F of z z'/d_i .
-
-The hinge and the tube have d = 0 and corners, which `SmoothedLosses` rounds. When the smoothed problem is solved about
-as closely as its optimum is away from the true one, the proximal centre moves to the t found there and the smoothing
-shrinks. What decides is the gap of the true problem, never a gradient:
+A squared loss has a piecewise linear gradient, and Newton's method on it ends after a few steps. The hinge and the tube
+have d = 0 and corners, which `SmoothedLosses` rounds. When the smoothed problem is solved about as closely as its
+optimum is away from the true one, the proximal centre moves to the t found there and the smoothing shrinks. What
+decides is the gap of the true problem, never a gradient:
 
     P(w, b) − D(t) = ½‖w − X't‖² + Σ shares,  every share ≥ 0 .
 
 Tall data begin with a pilot: their first rows only, weighted up to stand for all (the rows are in an order as good as
 random).
+
+With z = (x, 1), F the samples whose best t lies inside its box and W = 1/(d + μ) there, the step s from a gradient g is
+
+    M s + Σ over F of W_i z_i (z_i's) = −g,   M = diag(1, …, 1, 1/B²) .
+
+With few columns the matrix is formed and factored. With few free samples the unknowns are λ = W Z_F s instead:
+
+    (1/W + X_F X_F' + B²11') λ = −X_F g_w − B²g_b,   s_w = −g_w − X_F'λ,   s_b = −B²(g_b + Σλ) ,
+
+and with a free bias (1/W + X_F X_F') λ = −X_F g_w + s_b 1 with Σλ = −g_b. Where both are many, conjugate gradients
+solve for λ at the cost of two products with X_F per step, and without a matrix.
 """
 
 from __future__ import annotations
@@ -22,20 +29,18 @@ from dataclasses import replace
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, inner
+from mercer.arrays import Floats, Indices, inner, norm
+from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import StopReason
-from mercer.solvers.linear.direction import ByColumns, BySamples, few_columns
+from mercer.solution import Stop, StopReason
+from mercer.solvers.conjugate_gradient import conjugate_gradient
 from mercer.solvers.linear.referee import Judge, Point, Referee
-from mercer.solvers.linear.smoothed import SmoothedLosses, step_length
+from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 
 # The first smoothing is _FIRST_SMOOTHING · mean|p|, and mean|p| is the mean error at w = 0. After a pilot it is
 # _AFTER_PILOT of that, from a given (w, b, β) _AFTER_PILOT² of it. It shrinks by _SHRINK per round, down to _LEAST.
 _FIRST_SMOOTHING, _AFTER_PILOT = 2.0, 0.1
 _SHRINK, _LEAST = 0.6, 1e-9
-# From a given start in the space of the samples the smoothing also makes μ at least this share of ‖x‖², a sample's own
-# curvature: where C‖x‖² is large hardly a sample is at its bound, and nothing else would keep the steps short.
-_CURVATURE_SHARE = 0.01
 # The smoothed problem counts as solved when a step would gain less than this share of the gap and of the proximal term.
 # The second matters where C is large: there the gap is all loss, and far larger than what tells whether the smoothed
 # problem is solved (Rockafellar's criterion). (Hinge, to a gap of 1e-4, in steps: a9a 28, w8a 34, covtype10k 16; by the
@@ -44,10 +49,6 @@ _SOLVED = 0.02
 # A pilot has 1/_PILOT_SHARE of the rows and is run if those are at least _PILOT_ROWS, and _PILOT_ROWS_PER_COLUMN for
 # each column. It ends at a gap of _PILOT_GAP of its dual value, because its optimum is not that of the whole.
 _PILOT_SHARE, _PILOT_ROWS, _PILOT_ROWS_PER_COLUMN, _PILOT_GAP = 8, 2000, 20, 0.03
-# Rounds that do not bring the gap to 0.9 of the best one so far, before the method gives up.
-_PATIENCE_ROUNDS = 25
-# More steps than this in a round mean that rounding leads them in circles; a few dozen are many.
-_ROUND_STEPS = 100
 
 
 def newton(referee: Referee, start: Point | None, judge: Judge, max_work: float = np.inf) -> Point:
@@ -58,20 +59,18 @@ def newton(referee: Referee, start: Point | None, judge: Judge, max_work: float 
         start = Point(np.zeros(rows.d), 0.0, np.zeros(rows.n))
         m = rows.n // _PILOT_SHARE
         if m >= max(_PILOT_ROWS, _PILOT_ROWS_PER_COLUMN * (rows.d + 1)):
+            # A pilot's point is only a start, so that its own estimate of the gap will do.
             asked = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP)
-            pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), asked), None, _accept)
+            pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), asked), None, lambda point: 0.0)
             start = replace(pilot, beta=np.zeros(rows.n))
             smoothing *= _AFTER_PILOT
     elif start.beta.any():
         smoothing *= _AFTER_PILOT**2
         if not few_columns(rows.n, rows.d):
-            smoothing = max(smoothing, _CURVATURE_SHARE * float((problem.price * rows.lengths).mean()))
+            # μ is at least a hundredth of ‖x‖², a sample's own curvature: where C‖x‖² is large hardly a sample is at
+            # its bound, and nothing else would keep the steps short.
+            smoothing = max(smoothing, 0.01 * float((problem.price * rows.lengths).mean()))
     return _climb(referee, start, judge, smoothing, max_work)
-
-
-def _accept(point: Point) -> float:
-    """The judge of a pilot, whose point is only a start: its own estimate of the gap will do."""
-    return 0.0
 
 
 def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_work: float) -> Point:
@@ -86,7 +85,8 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
     round_steps, stale_rounds, least, judged, still = 0, 0, np.inf, np.inf, False
     while True:
         t, total, loss, shares = losses.respond(f)
-        gradient = np.append(w - rows.transposed(t), _bias_slope(problem, b, total))
+        slope = b / problem.bias**2 if 0 < problem.bias < np.inf else 0.0
+        gradient = np.append(w - rows.transposed(t), slope - total if problem.bias else 0.0)
         limit: StopReason | None = stop.limit(steps) or ("stalled" if curvature.work > max_work else None)
         if limit is not None:
             return Point(w, b, t, steps, limit)
@@ -103,7 +103,8 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             return Point(w, b, t, steps, "max_time")
         gain = -inner(gradient, direction)
         vanishing = gain <= 1e-15 * (shares + inner(w, w)) and (smooth or round_steps > 2)
-        exhausted = still or vanishing or round_steps >= _ROUND_STEPS
+        # A few dozen steps are many for a round; a hundred mean that rounding leads them in circles.
+        exhausted = still or vanishing or round_steps >= 100
         if exhausted or gain <= _SOLVED * min(shares, losses.proximal(t)):
             point = Point(w, b, t, steps)
             # A certificate costs two products with X: none where the estimate is ten times too large.
@@ -113,7 +114,7 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
             left = max(gain + shares, 0.0)  # rounding may leave `shares` below zero
             stale_rounds = 0 if left < 0.9 * least else stale_rounds + 1
             least = min(least, left)
-            if stale_rounds > _PATIENCE_ROUNDS:
+            if stale_rounds > 25:
                 return replace(point, reason="stalled")
             if not smooth and (round_steps > 0 or exhausted):
                 losses, round_steps = losses.moved(t, max(losses.smoothing * _SHRINK, _LEAST)), 0
@@ -140,7 +141,249 @@ def _estimate(
     return gap, primal - gap
 
 
-def _bias_slope(problem: LinearProblem, b: float, total: float) -> float:
-    if problem.bias == 0:
-        return 0.0
-    return (0.0 if problem.exact_bias else b / problem.bias**2) - total
+# Newton's method takes the space of the columns up to this many of them: a step costs their square per free sample. The
+# number is a guess.
+FEW_COLUMNS = 1000
+# With more columns than that, a matrix is factored if free samples or columns are at most this many.
+_FACTORED_UNKNOWNS = 1500
+# The cost of factoring m unknowns is this times m³, in entries of X that coordinate descent visits in the same time:
+# 18 ms for 725 unknowns on two threads, 1.2 ns per visit.
+_FACTOR_COST = 1 / 30
+# Conjugate gradients end when the residual's norm is this share of the first, or after this many steps.
+_RESIDUAL_SHARE, _MOST_CG_STEPS = 1e-3, 300
+
+
+def few_columns(n_rows: int, n_columns: int) -> bool:
+    """What Newton's method needs to be the method of choice; steps are then found in the space of the columns."""
+    return n_columns <= min(FEW_COLUMNS, n_rows)
+
+
+class ByColumns:
+    """Σ over F of z z'/(d + μ), updated from step to step by the samples that joined or left F.
+
+    `work` is what the directions have cost so far, in entries of X that coordinate descent visits in the same time.
+    """
+
+    def __init__(self, problem: LinearProblem, rows: LinearRows, smooth: bool) -> None:
+        self._problem, self._rows = problem, rows
+        self._weight = 1.0 / problem.d if smooth else problem.price
+        self._free = np.zeros(rows.n, dtype=bool)
+        self._sum: Floats | None = None
+        self.work = 0.0
+
+    def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
+        """The step for the samples that are free at t."""
+        free = free_samples(self._problem, t)
+        size = int(np.count_nonzero(free))
+        joined, left = np.flatnonzero(free & ~self._free), np.flatnonzero(self._free & ~free)
+        if self._sum is None or 2 * (len(joined) + len(left)) > size:
+            whole = np.flatnonzero(free)
+            self._sum = self._rows.outer(whole, self._weight[whole])
+        else:
+            for which, sign in ((joined, 1.0), (left, -1.0)):
+                if len(which):
+                    self._sum += sign * self._rows.outer(which, self._weight[which])
+        self._free = free
+        self.work += _FACTOR_COST * self._rows.d**3
+        return self._solve(self._sum / smoothing if smoothing else self._sum.copy(), size, gradient)
+
+    def _solve(self, H: Floats, size: int, gradient: Floats) -> Floats:
+        """−H⁻¹ gradient; H comes without the part of ½‖w‖² and b's own, and is overwritten."""
+        problem = self._problem
+        np.einsum("ii->i", H)[:-1] += 1.0
+        if problem.bias == 0:
+            H[-1, :] = 0.0
+            H[:, -1] = 0.0
+            H[-1, -1] = 1.0
+        elif problem.exact_bias:
+            # Without a free sample b has no curvature: a step of about 1, which the line search corrects.
+            H[-1, -1] += 1e-12 * H[-1, -1] if size else max(1.0, abs(gradient[-1]))
+        else:
+            H[-1, -1] += 1.0 / problem.bias**2
+        diagonal = np.diagonal(H)
+        factor = ridge_factor(H, rounding_shares(100, 1), self._rows.n_threads, unit=diagonal)
+        if factor is None:
+            return -gradient / np.where(diagonal > 0, diagonal, 1.0)
+        return np.asarray(factor.solve(-gradient[:, None])[:, 0])
+
+
+class BySamples:
+    """The system in λ, one unknown per free sample; or that of the columns, if these are fewer and can be factored."""
+
+    def __init__(self, problem: LinearProblem, rows: LinearRows, smooth: bool) -> None:
+        self._problem, self._rows = problem, rows
+        self._ridge = problem.d if smooth else 1.0 / problem.price
+        self._by_columns = ByColumns(problem, rows, smooth)
+        self._own_work = 0.0
+        self._known = np.empty(0, dtype=np.int64)
+        self._gram: Floats = np.empty((0, 0))
+
+    @property
+    def work(self) -> float:
+        return self._own_work + self._by_columns.work
+
+    def direction(self, t: Floats, smoothing: float, gradient: Floats) -> Floats:
+        """The step for the samples that are free at t."""
+        problem, g, g_b = self._problem, gradient[:-1], float(gradient[-1])
+        which = np.flatnonzero(free_samples(problem, t))
+        shift = problem.bias**2 if np.isfinite(problem.bias) else 0.0
+        if len(which) == 0:
+            own = max(1.0, abs(g_b)) if problem.exact_bias else 1.0 / shift if shift else np.inf
+            return np.append(-g, -g_b / own)
+        if len(which) > _FACTORED_UNKNOWNS and self._rows.d <= _FACTORED_UNKNOWNS:
+            return self._by_columns.direction(t, smoothing, gradient)
+        few = self._rows.some(which)
+        ridge = self._ridge[which] * (smoothing or 1.0)
+        right = -few.product(g) - shift * g_b
+        sides = np.column_stack([right, np.ones(len(which))]) if problem.exact_bias else right[:, None]
+        if len(which) <= _FACTORED_UNKNOWNS:
+            solved = self._by_factor(which, ridge, shift, sides)
+            self._own_work += _FACTOR_COST * len(which) ** 3
+        else:
+            found = [_conjugate_gradients(few, ridge, shift, side) for side in sides.T]
+            solved = np.column_stack([unknown for unknown, _ in found])
+            self._own_work += few.stored * sum(steps for _, steps in found)
+        unknown = solved[:, 0]
+        if problem.exact_bias:
+            db = (-g_b - float(unknown.sum())) / float(solved[:, 1].sum())
+            unknown = unknown + db * solved[:, 1]
+        else:
+            db = -shift * (g_b + float(unknown.sum()))
+        return np.append(-g - few.transposed(np.ascontiguousarray(unknown)), db)
+
+    def _by_factor(self, which: Indices, ridge: Floats, shift: float, sides: Floats) -> Floats:
+        A = self._products(which) + shift
+        np.einsum("ii->i", A)[:] += ridge
+        diagonal = np.diagonal(A)
+        factor = ridge_factor(A, rounding_shares(100, 1), self._rows.n_threads, unit=diagonal)
+        return np.asarray(sides / diagonal[:, None]) if factor is None else factor.solve(sides)
+
+    def _products(self, which: Indices) -> Floats:
+        """X_F X_F'; products of rows that were free before are kept."""
+        joined = np.setdiff1d(which, self._known, assume_unique=True)
+        if len(self._known) + len(joined) > 2 * max(len(which), _FACTORED_UNKNOWNS):
+            self._known, self._gram, joined = which[:0], np.empty((0, 0)), which
+        if len(joined):
+            m = len(self._known)
+            self._known = np.r_[self._known, joined]
+            gram = np.empty((len(self._known), len(self._known)))
+            gram[:m, :m] = self._gram
+            gram[m:] = self._rows.gram(joined, self._known)
+            gram[:m, m:] = gram[m:, :m].T
+            stored = self._rows.stored / self._rows.n
+            self._own_work += len(joined) * len(self._known) * (1.0 + stored**2 / self._rows.d)
+            self._gram = gram
+        order = np.argsort(self._known)
+        place = order[np.searchsorted(self._known, which, sorter=order)]
+        return np.asarray(self._gram[np.ix_(place, place)])
+
+
+def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
+    """F: where t is neither at a bound nor at the corner of a tube."""
+    free = (t > problem.lower) & (t < problem.upper)
+    if problem.epsilon.any():
+        free &= t != 0
+    return np.asarray(free)
+
+
+def _conjugate_gradients(rows: LinearRows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
+    """A⁻¹ side, roughly, for A = diag ridge + XX' + shift·11', and how many steps that took.
+
+    The unknowns are scaled so that A has a unit diagonal: the same steps as with its diagonal as preconditioner.
+    """
+    scale = 1.0 / np.sqrt(rows.lengths + ridge + shift)
+
+    def apply(P: Floats) -> Floats:
+        v = scale * P[:, 0]
+        image = ridge * v + rows.product(rows.transposed(v)) + shift * float(v.sum())
+        return np.asarray((scale * image)[:, None])
+
+    B = (scale * side)[:, None]
+    target = np.array([_RESIDUAL_SHARE * norm(B)])
+    found = conjugate_gradient(apply, B, np.asarray, target, Stop(tol=np.inf, max_iter=_MOST_CG_STEPS))
+    return scale * found.X[:, 0], found.steps
+
+
+class SmoothedLosses:
+    """How samples respond to the outputs f = Xw + b: the best t of each, and what the true losses are there.
+
+    Corners are rounded by a proximal term in the dual (Rockafellar 1976). To each sample's share of the dual,
+    t p_i − ε_i|t| − d_i t²/2 over its box, comes −μ_i/2 (t − centre_i)², which makes d_i + μ_i of d_i. With
+    μ_i = smoothing/price_i every corner becomes a parabola of the same width, `smoothing`, in units of the residual
+    p − f. A smoothing of 0 means none, for losses that have no corners (d > 0).
+    """
+
+    def __init__(self, problem: LinearProblem, centre: Floats, smoothing: float, n_threads: int) -> None:
+        self._problem, self._n_threads = problem, n_threads
+        self.centre, self.smoothing = centre, smoothing
+        if smoothing == 0:
+            q, inverse = problem.p, 1.0 / problem.d
+        else:
+            mu = smoothing / problem.price
+            q, inverse = problem.p + mu * centre, 1.0 / (problem.d + mu)
+        self._core = _core.Respondents(q, inverse, problem.lower, problem.upper, problem.epsilon, n_threads)
+
+    def respond(self, f: Floats) -> tuple[Floats, float, float, float]:
+        """t, Σt, and at t the losses without smoothing and their shares of the duality gap."""
+        t = np.empty(len(f))
+        total, losses, shares = self._core.respond(self._problem.p, self._problem.d, f, t)
+        return t, total, losses, shares
+
+    def slope_along(self, f: Floats, move: Floats, step: float) -> float:
+        """The derivative of the smoothed losses at f + step·move along `move`."""
+        return -self._core.along(f, move, step)
+
+    def proximal(self, t: Floats) -> float:
+        """Twice the proximal term at t; infinite without one, so that it is never the smaller of two."""
+        if self.smoothing == 0:
+            return np.inf
+        moved = t - self.centre
+        return self.smoothing * inner(moved, moved / self._problem.price)
+
+    def moved(self, centre: Floats, smoothing: float) -> SmoothedLosses:
+        """These losses smoothed around another centre, with another width."""
+        return SmoothedLosses(self._problem, centre, smoothing, self._n_threads)
+
+
+def step_length(
+    problem: LinearProblem,
+    losses: SmoothedLosses,
+    gain: float,
+    at: tuple[Floats, float],
+    direction: tuple[Floats, float],
+    f: Floats,
+    move: Floats,
+) -> float:
+    """How far to go along a Newton direction: to where the slope of the convex objective is a small share of the first.
+
+    From `at` = (w, b) along `direction`, with f = Xw + b and its change `move`; −gain is the slope at 0.
+    """
+    (w, b), (dw, db) = at, direction
+    linear, square = inner(w, dw), inner(dw, dw)
+    if problem.bias not in (0, np.inf):
+        linear += b * db / problem.bias**2
+        square += db * db / problem.bias**2
+
+    def slope(s: float) -> float:
+        return linear + s * square + losses.slope_along(f, move, s)
+
+    first = -gain
+    low, slope_low, high, slope_high = 0.0, first, 1.0, slope(1.0)
+    if abs(slope_high) <= 0.5 * abs(first):
+        return 1.0
+    while slope_high < 0 and high < 1e6:  # longer steps, and more tries than below, are searches that rounding spoils
+        low, slope_low, high = high, slope_high, 2 * high
+        slope_high = slope(high)
+    for _ in range(30):
+        # The secant through the ends of the bracket, or its middle where rounding has levelled the slopes.
+        s = low + (high - low) * slope_low / (slope_low - slope_high) if slope_high > slope_low else 0.5 * (low + high)
+        margin = 0.1 * (high - low)  # away from either end, so that the bracket always shrinks
+        s = min(max(s, low + margin), high - margin)
+        here = slope(s)
+        if abs(here) <= 0.1 * abs(first):
+            return s
+        if here < 0:
+            low, slope_low = s, here
+        else:
+            high, slope_high = s, here
+    return 0.5 * (low + high)

@@ -1,4 +1,4 @@
-"""Epoch after epoch of steps, until the planned ones are made or a limit or the validation part ends them."""
+"""What the steps work on, and epoch after epoch of them, until the planned ones are made or something ends them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,215 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner
+from mercer import _core
+from mercer.arrays import Flags, Floats, Indices, Samples, gamma, inner, is_sparse, row_blocks, take
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.descent import certify_descent
+from mercer.certificates.descent import FeatureSpace, certify_descent
+from mercer.gram.ball import Ball
+from mercer.gram.gram import Gram
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import ProofTime
-from mercer.solvers.pegasos.draws import draw, one_pass
-from mercer.solvers.pegasos.iterates import Iterates, Trail
-from mercer.solvers.pegasos.spaces import Call, KernelSpace, Space
+from mercer.solvers.pegasos.iterates import Counts, Iterates, Trail, draw, one_pass
+
+# Kernel rows that are computed at a time, and draws that are searched for rows that will be needed.
+_ROWS_PER_FETCH, _DRAWS_AHEAD = 256, 4096
+
+Outputs = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What every call into the core is told."""
+
+    iterates: Iterates
+    lam: float
+    project: bool
+    counts: Counts | None  # violations per machine and row
+
+
+class Space(FeatureSpace, Protocol):
+    """Samples to descend on."""
+
+    n: int
+    size: int  # coordinates of w
+    cost: int  # entries that a step touches
+
+    def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
+        """Lines 3 to 6 for every draw."""
+
+    def split(self, rows: Indices, others: Indices) -> tuple[Space, Outputs]:
+        """The space of some rows alone, and the outputs of its w on the others."""
+
+
+class LinearSpace:
+    """Rows of a dense or CSR matrix, followed by a constant 1 where the bias is regularised; w is a plain vector."""
+
+    positive_definite = "yes"
+
+    def __init__(self, X: Samples, *, bias: bool) -> None:
+        self.X, self.bias = X, bias
+        self.n, d = X.shape
+        self.size = d + int(bias)
+        self.cost = max(1, X.nnz // max(1, self.n)) if is_sparse(X) else d
+
+    def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
+        theta, total = call.iterates.theta[machine], call.iterates.total[machine]
+        counts = None if call.counts is None else call.counts[machine]
+        norm2 = inner(theta, theta) if call.project else 0.0
+        rest = (signs, draws, call.lam, call.iterates.t, call.project, norm2, theta, total, counts)
+        if is_sparse(self.X):
+            _core.pegasos_csr(self.X.data, self.X.indices, self.X.indptr, self.X.shape[1], *rest)
+        else:
+            _core.pegasos_dense(self.X, *rest)
+
+    def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
+        return LinearSpace(take(self.X, rows), bias=self.bias), LinearSpace(
+            take(self.X, others), bias=self.bias
+        ).outputs
+
+    def outputs(self, w: Floats) -> Floats:
+        d = self.X.shape[1]
+        f = np.full(self.n, w[d] if self.bias else 0.0)
+        for some in self._slices():
+            f[some] += self.X[some] @ w[:d]
+        return f
+
+    def square(self, w: Floats, outputs: Floats) -> float:
+        return inner(w, w)
+
+    def combine(self, beta: Floats) -> Ball:
+        w, size = np.zeros(self.X.shape[1]), np.zeros(self.X.shape[1])
+        for some in self._slices():
+            part = self.X[some]
+            w += part.T @ beta[some]
+            size += abs(part).T @ np.abs(beta[some])
+        if self.bias:
+            w, size = np.append(w, beta.sum()), np.append(size, np.abs(beta).sum())
+        return Ball(w, gamma(2 * self.n + 16) * size)
+
+    def outputs_bound(self, w: Ball) -> Ball:
+        d = self.X.shape[1]
+        spread = gamma(2 * self.cost + 16) * np.abs(w.value) + 2 * w.error
+        size = np.full(self.n, spread[d] if self.bias else 0.0)
+        for some in self._slices():
+            size[some] += abs(self.X[some]) @ spread[:d]
+        return Ball(self.outputs(w.value), size)
+
+    def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        square, off = inner(w.value, w.value), inner(np.abs(w.value) + w.size, w.error)
+        return Ball(square, off + gamma(self.size + 8) * (square + off))
+
+    def _slices(self) -> Iterator[slice]:
+        """Some rows at a time, so that float32 data are not copied to float64 as a whole."""
+        return row_blocks(self.n, 8 * self.cost)
+
+
+class KernelSpace:
+    """Rows of a Gram matrix; w is given by its coefficients, those of older vectors first, which no draw meets.
+
+    A row of K is computed when a step first adds its sample to θ, and kept while the budget lasts.
+    """
+
+    def __init__(self, gram: Gram, *, bias: bool, older: int = 0, u: Floats | None = None) -> None:
+        self.gram, self.shift, self._older = gram, float(bias), older
+        self.n, self.size, self.cost = gram.n, older + gram.n, gram.n
+        self.positive_definite = gram.positive_definite
+        self._u = u  # ⟨θ, φ(x_i)⟩ per machine and row, of the older vectors to begin with
+        self._slot = np.full(self.n, -1, dtype=np.int64)
+        # Half of the budget is for the rows that are kept, an eighth for those on their way, which exist twice.
+        rows = gram.budget // (16 * max(1, self.n))
+        self._rows = np.empty((max(1, min(self.n, rows)), self.n))
+        self._at_a_time = max(1, min(_ROWS_PER_FETCH, rows // 4, len(self._rows)))
+        self._used = 0
+
+    def run(self, machine: int, signs: Floats, draws: Indices, call: Call) -> None:
+        iterates, old = call.iterates, self._older
+        if self._u is None:
+            self._u = np.array([self.outputs(theta) for theta in iterates.theta])
+        u, theta, total = self._u[machine], iterates.theta[machine], iterates.total[machine]
+        counts = None if call.counts is None else call.counts[machine]
+        t, done = iterates.t, 0
+        while True:
+            made, scale, mass, norm2 = _core.pegasos_kernel(
+                self._rows,
+                self._slot,
+                self.shift,
+                u,
+                signs,
+                draws[done:],
+                call.lam,
+                t + done,
+                call.project,
+                float(iterates.norm2[machine]),
+                theta[old:],
+                total[old:],
+                counts,
+            )
+            total[:old] += mass * theta[:old]
+            theta[:old] *= scale
+            iterates.norm2[machine] = norm2
+            done += made
+            if done == len(draws):
+                return
+            self._fetch(draws[done : done + _DRAWS_AHEAD], signs * u < call.lam * (t + done + 1))
+
+    def _fetch(self, draws: Indices, violating: Flags) -> None:
+        """Compute the rows of the next draws that are missing and, as things stand, will be needed."""
+        needed = violating[draws]
+        needed[0] = True  # this one has stopped the core
+        wanted = draws[(self._slot[draws] < 0) & needed]
+        _, first = np.unique(wanted, return_index=True)
+        wanted = wanted[np.sort(first)][: self._at_a_time]
+        if self._used + len(wanted) > len(self._rows):
+            self._slot[:] = -1
+            self._used = 0
+        places = np.arange(self._used, self._used + len(wanted))
+        self._rows[places] = self.gram.block(wanted, np.arange(self.n))
+        self._slot[wanted] = places
+        self._used += len(wanted)
+
+    def split(self, rows: Indices, others: Indices) -> tuple[KernelSpace, Outputs]:
+        gram, shift = self.gram, self.shift
+
+        def outputs(w: Floats) -> Floats:
+            coefficients = np.zeros(gram.n)
+            coefficients[rows] = w
+            return np.asarray(gram.product(coefficients, others) + shift * w.sum())
+
+        return KernelSpace(gram.view(rows), bias=bool(shift)), outputs
+
+    def outputs(self, w: Floats) -> Floats:
+        new = w[self._older :]
+        kept = np.flatnonzero(self._slot >= 0)  # rows that the steps have computed
+        coefficients = np.zeros(self._used)
+        coefficients[self._slot[kept]] = new[kept]
+        u = np.einsum("i,ij->j", coefficients, self._rows[: self._used])
+        rest = np.where(self._slot < 0, new, 0.0)
+        if rest.any():
+            u += self.gram.product(rest)
+        return np.asarray(u + self.shift * w.sum())
+
+    def square(self, w: Floats, outputs: Floats) -> float:
+        return inner(w, outputs)
+
+    def combine(self, beta: Floats) -> Ball:
+        return Ball(beta, np.zeros_like(beta))
+
+    def outputs_bound(self, w: Ball) -> Ball:
+        """Of coordinates that are right up to a few roundings: the bounds of the Gram are far above these."""
+        u, e = self.gram.product_bound(w.value)
+        mass = self.shift * float(np.abs(w.value).sum())
+        return Ball(u + self.shift * w.value.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass))
+
+    def square_bound(self, w: Ball, outputs: Ball) -> Ball:
+        size = inner(np.abs(w.value), np.abs(outputs.value))
+        off = inner(w.size, outputs.error) + inner(w.error, np.abs(outputs.value))
+        return Ball(inner(w.value, outputs.value), off + gamma(self.n + 8) * (size + off))
 
 
 class EarlyStopping:
@@ -58,16 +255,8 @@ class EarlyStopping:
         return inner(self._held_out.probability, hinge)
 
 
-# Where nobody says how many epochs: at least this many, and more where samples are few, as long as all of them together
-# make no more steps and touch no more entries than this (some tenths of a second on one core).
-_LEAST_EPOCHS, MOST_EPOCHS = 10, 2000
-_MOST_STEPS, _MOST_ENTRIES = 1_000_000, 300_000_000
-
-# Short epochs are made several at a time, up to this many steps, so that Python costs nothing beside them.
-_STEPS_PER_ROUND = 10_000
-
-# One call into the core touches about this many entries: a tenth of a second, after which limits are looked at.
-_ENTRIES_PER_CALL = 50_000_000
+# Epochs where nobody says how many, and samples are few.
+MOST_EPOCHS = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,28 +295,17 @@ def solve_pegasos(
     patience: int = 5,
     sharp: bool = False,
 ) -> tuple[PegasosOutcome, Certificate]:
-    """The mean of the iterates of some epochs, each of as many steps as there are samples.
+    """The mean of the iterates of some epochs, each of as many steps as there are samples; `start` are earlier ones.
 
-    Parameters
-    ----------
-    stop : Stop
-        `tol` belongs to early stopping; the certificate only says what was reached.
-    epochs : int, optional
-        How many, if `stop.max_iter` allows them; None plans at least ten, and more where samples are few.
-    start : Iterates, optional
-        Steps to go on from.
-    average : {"suffix", "all", "last"}
-        Which iterates the mean is of.
-    sampling : {"replacement", "passes"}
-        Draw every sample anew, or visit each as often as its weight says in every epoch.
-    project : bool
-        Keep ‖w‖ ≤ 1/√λ.
-    held_out : array of rows, optional
-        The validation part: not learnt from. Descent stops when the loss there has not fallen by more than `stop.tol`
-        per machine for `patience` epochs, and the best epoch's iterates come out.
-    sharp : bool
-        Make the certificate's dual point of what the later steps have met rather than of w alone. The gap is tighter
-        as long as w has not settled; counting visits takes up to a fifth of the time.
+    `epochs` None plans at least ten, and more where samples are few, as far as `stop.max_iter` allows. `average` says
+    which iterates the mean is of ("suffix", "all", "last"). `sampling` draws every sample anew ("replacement"), or
+    visits each as often as its weight says in every epoch ("passes"). `project` keeps ‖w‖ ≤ 1/√λ.
+
+    The rows `held_out` are not learnt from. Descent stops when the loss there has not fallen by more than `stop.tol`
+    per machine for `patience` epochs, and the best epoch's iterates come out.
+
+    `sharp` makes the certificate's dual point of what the later steps have met rather than of w alone. The gap is
+    tighter as long as w has not settled; counting visits takes up to a fifth of the time.
     """
     rows = np.arange(place.n)
     stopping: EarlyStopping | None = None
@@ -146,7 +324,8 @@ def solve_pegasos(
     planned = min(_default_epochs(place, len(problem.signs)) if epochs is None else epochs, stop.max_iter)
     reason: StopReason = "all steps"
     while done < planned and reason == "all steps":
-        some = 1 if stopping is not None else min(planned - done, max(1, _STEPS_PER_ROUND // m))
+        # Short epochs are made several at a time, so that Python costs nothing beside them.
+        some = 1 if stopping is not None else min(planned - done, max(1, 10_000 // m))
         if sampling == "passes":
             each = problem.probability * m
             draws = np.concatenate([one_pass(seed, number, each) for number in range(done, done + some)])
@@ -174,8 +353,9 @@ def solve_pegasos(
 
 
 def _default_epochs(place: Space, machines: int) -> int:
-    affordable = min(_MOST_STEPS, _MOST_ENTRIES // (place.cost * machines)) // place.n
-    return min(max(affordable, _LEAST_EPOCHS), MOST_EPOCHS)
+    """At least ten, and as many as make a million steps that touch 300 million entries: some tenths of a second."""
+    affordable = min(1_000_000, 300_000_000 // (place.cost * machines)) // place.n
+    return min(max(affordable, 10), MOST_EPOCHS)
 
 
 def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: float) -> int:
@@ -192,8 +372,8 @@ def advance(place: Space, signs: Floats, draws: Indices, call: Call, deadline: f
 
 
 def _parts(place: Space, draws: Indices, iterates: Iterates, machines: int) -> Iterator[Indices]:
-    """The draws cut where t is a power of two, and into calls of bounded work."""
-    most = max(1, _ENTRIES_PER_CALL // (place.cost * machines))
+    """The draws cut where t is a power of two, and into calls of a tenth of a second, after which limits are seen."""
+    most = max(1, 50_000_000 // (place.cost * machines))
     begin = 0
     while begin < len(draws):
         to_power = (1 << iterates.t.bit_length()) - iterates.t

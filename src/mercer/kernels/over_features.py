@@ -1,22 +1,107 @@
-"""Kernels of histograms and sets: exponential χ² for counts, Tanimoto for shared features."""
+"""Kernels of sums over the features: Laplacian, exponential χ² for counts, Tanimoto for shared features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, is_sparse
+from mercer.arrays import Floats, Samples, is_sparse
 from mercer.errors import NotDifferentiableError
-from mercer.kernels.distances import sums_over_features
-from mercer.kernels.endings import exp_of_minus
+from mercer.kernels.bandwidth import WithGamma
+from mercer.kernels.distances import l1_distances, sums_over_features
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import as_matrix, combined, dense, dot, row_and_rows, squared_lengths, widened
-from mercer.kernels.sizes import exponents, ordinary, times_power
+from mercer.kernels.matrices import (
+    as_matrix,
+    check_same_width,
+    combined,
+    dense,
+    dot,
+    exponents,
+    ordinary,
+    row_and_rows,
+    squared_lengths,
+    times_power,
+    widened,
+)
+from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
+
+
+class Laplacian(WithGamma):
+    """exp(−γ‖x − z‖₁).
+
+    Parameters
+    ----------
+    gamma : float ≥ 0, "scale", "auto" or "median"
+        γ, or how it follows from the data: 1/(columns · variance of X), 1/columns, or from the median distance.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Laplacian
+    >>> Laplacian(gamma=0.5)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    positive_definite = unit_diagonal = "yes"
+    _l1 = True
+
+    def __init__(self, gamma: float | str = "scale") -> None:
+        self.gamma = gamma
+        self._check()
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        return exp_of_minus(self._gamma(), l1_distances(X, Z))
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        check_same_width(X, Z)
+        gamma, out = self._gamma(), np.zeros(X.shape)
+        if gamma == 0:
+            return out
+        weights = -gamma * weights * self._values(X, Z)
+        for i, rows, x, z in row_and_rows(X, Z):
+            own = weights[i, rows]
+            kinks = (x == z) & (own != 0)[:, None]
+            if kinks.any():
+                j, feature = np.argwhere(kinks)[0]
+                raise NotDifferentiableError(
+                    "a Laplacian kernel has no derivative where its two samples have a feature in common, but row "
+                    f"{i} of X and row {rows.start + j} of Z both have {x[feature]:g} in column {feature}"
+                )
+            out[i] += own @ np.sign(x - z)
+        return out
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        distances = l1_distances(X, Z)
+        yield "gamma", (), -distances * exp_of_minus(self._gamma(), distances.copy())
+
+    def recipe(self) -> Recipe:
+        return Recipe("l1", "laplacian", (self._gamma(),))
+
+    def terms(self) -> Terms:
+        return (Term(absolute=self._gamma()),)
+
+    @property
+    def _constant(self) -> bool:
+        return self.gamma == 0
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return "no" if self._constant else "yes"
+
+    @property
+    def universal(self) -> Answer:
+        return self.strictly_positive_definite
+
+    @property
+    def differentiable(self) -> Answer:
+        return "yes" if self._constant else "no"
+
+    @property
+    def lipschitz(self) -> float | None:
+        return 0.0 if self._constant else None  # 2 − 2k grows like ‖x − z‖₁, not like its square
 
 
 class Chi2(Kernel):
@@ -34,8 +119,7 @@ class Chi2(Kernel):
     array([[0.1353, 1.    ]])
     """
 
-    positive_definite: Answer = "yes"
-    unit_diagonal: Answer = "yes"
+    positive_definite = unit_diagonal = "yes"
     differentiable: Answer = "no"  # at 0
 
     def __init__(self, gamma: float = 1.0) -> None:
@@ -45,12 +129,12 @@ class Chi2(Kernel):
     def _check(self) -> None:
         not_negative("gamma", self.gamma)
 
-    def bind(self, X: Any, sample_weight: ArrayLike | None = None) -> Kernel:
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         self._samples(X)
         return self
 
-    def _samples(self, X: Any) -> Any:
+    def _samples(self, X: Samples) -> Samples:
         X = as_matrix(X)
         entries = X.data if is_sparse(X) else X
         if entries.size and entries.min() < 0:
@@ -60,16 +144,16 @@ class Chi2(Kernel):
             )
         return X
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         self._check()
         return exp_of_minus(float(self.gamma), self._distances(X, Z))
 
-    def _distances(self, X: Any, Z: Any) -> Floats:
+    def _distances(self, X: Samples, Z: Samples) -> Floats:
         if ordinary(X, Z):
             return sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
         return sums_over_features(_chi2_of_any_size, _chi2_term, X, Z)
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
         for i, rows, x, z in row_and_rows(X, Z):
             own, total = weights[i, rows], x + z
@@ -88,7 +172,7 @@ class Chi2(Kernel):
     def terms(self) -> Terms:
         return (Term(chi2=float(self.gamma)),)
 
-    def _slopes(self, X: Any, Z: Any) -> Iterator[Slope]:
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         distances = self._distances(X, Z)
         yield "gamma", (), -distances * exp_of_minus(float(self.gamma), distances.copy())
 
@@ -114,13 +198,12 @@ class Tanimoto(Kernel):
     """
 
     # Σ_m ⟨x, z⟩^m / (‖x‖² + ‖z‖²)^m over m ≥ 1 converges to it, and every term is positive definite.
-    positive_definite: Answer = "yes"
-    strictly_positive_definite: Answer = "yes"
+    positive_definite = strictly_positive_definite = "yes"
     universal: Answer = "no"  # not continuous at 0
-    unit_diagonal: Answer = "yes"
-    differentiable: Answer = "no"
+    unit_diagonal = "yes"
+    differentiable = "no"
 
-    def _values(self, X: Any, Z: Any) -> Floats:
+    def _values(self, X: Samples, Z: Samples) -> Floats:
         shared, either = self._shared_and_either(X, Z)
         nothing = either == 0
         np.divide(shared, either, out=shared, where=~nothing)
@@ -128,7 +211,7 @@ class Tanimoto(Kernel):
         return shared
 
     @staticmethod
-    def _shared_and_either(X: Any, Z: Any) -> tuple[Floats, Floats]:
+    def _shared_and_either(X: Samples, Z: Samples) -> tuple[Floats, Floats]:
         """⟨x, z⟩ and ‖x‖² + ‖z‖² − ⟨x, z⟩, both divided by the square of the longer of the two where squares would
         overflow or underflow; the second is 0 only where both are 0."""
         usual = ordinary(X, Z)
@@ -150,7 +233,7 @@ class Tanimoto(Kernel):
         either -= shared
         return shared, either
 
-    def _gradient(self, X: Any, Z: Any, weights: Floats) -> Floats:
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         if not ordinary(X, Z):
             raise ValueError(
                 "derivatives of the Tanimoto kernel need entries between 1e-114 and 1e114 in size; scale the features"

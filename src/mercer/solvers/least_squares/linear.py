@@ -1,18 +1,22 @@
-"""Linear least squares through sums over the samples: what is needed of the data is d × d, whatever n.
+"""Linear least squares in the features, through sums over the samples or by products with X alone.
 
-(X̃'WX̃ + λI) w = X̃'Wỹ,   b = ȳ − x̄'w,   X̃ = X − 1x̄', ỹ = y − ȳ    (x̄ = 0, ȳ = 0 without bias)
+    (X̃'WX̃ + λI) w = X̃'Wỹ,   b = ȳ − x̄'w,   X̃ = X − 1x̄', ỹ = y − ȳ    (x̄ = 0, ȳ = 0 without bias)
+
+The sums are d × d, whatever n. Where d is too large for that, LSQR (Paige and Saunders) takes over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg as spla
 
-from mercer.arrays import Floats, is_sparse
+from mercer import _core
+from mercer.arrays import Floats, Samples, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import is_exact
 from mercer.certificates.sums import certify_sums, sums_are_exact
@@ -20,12 +24,16 @@ from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
 from mercer.gram.sums import Sums
+from mercer.kernels.matrices import dense, over_all_columns, without_empty_columns
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
-from mercer.solution import Report, Stop
+from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error
 from mercer.solvers.ridge_factor import Factor, ridge_factor
 from mercer.solvers.solver import Refusal, refuses
+
+# Samples minus their mean, with their weights, in pieces.
+_Pieces = Callable[[], Iterator[tuple[Samples, Floats]]]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -41,7 +49,7 @@ class RidgeInverse:
     norm. `rank` counts the directions kept.
     """
 
-    def __init__(self, xx: Floats, lam: float, n_threads: int, rows: Any = None) -> None:
+    def __init__(self, xx: Floats, lam: float, n_threads: int, rows: _Pieces | None = None) -> None:
         """`rows` yields (X̃, w) in pieces, where the samples are at hand."""
         d = len(xx)
         diagonal = np.abs(xx.diagonal()) + lam
@@ -79,24 +87,16 @@ class RidgeInverse:
         return np.asarray(W - self._null @ (self._null.T @ W))
 
 
-def _triangle(rows: Any, unit: Floats, lam: float) -> Floats:
+def _triangle(rows: _Pieces, unit: Floats, lam: float) -> Floats:
     """R of a QR decomposition of [W^½X̃; λ^½ I] times the diagonal `unit`, over pieces of a few times d rows."""
     d = len(unit)
     R = np.diag(np.sqrt(lam) * unit)
     for part, weight in rows():
         for start in range(0, part.shape[0], 2 * d + 64):
             some = slice(start, start + 2 * d + 64)
-            dense = part[some].toarray() if is_sparse(part) else part[some]
-            R = scipy.linalg.qr(
-                np.vstack([R, np.sqrt(weight[some])[:, None] * dense * unit]), mode="r", check_finite=False
-            )[0][:d]
+            below = np.sqrt(weight[some])[:, None] * dense(part[some]) * unit
+            R = scipy.linalg.qr(np.vstack([R, below]), mode="r", check_finite=False)[0][:d]
     return np.asarray(R)
-
-
-# Corrections end by themselves, usually after two, since each must gain a quarter of what the last one did.
-_MOST_CORRECTIONS = 30
-# From sums alone two corrections leave rounding.
-_SUM_CORRECTIONS = 2
 
 
 def only_linear(solver: str) -> Refusal:
@@ -112,7 +112,7 @@ def only_linear(solver: str) -> Refusal:
 
 @refuses(only_linear("covariance"))
 def solve_covariance(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
     linear = LinearGram.of(gram)
@@ -126,28 +126,18 @@ def solve_covariance(
         sums = Sums.of(X, problem)
     centre = None if is_sparse(X) or not problem.bias else sums.x
 
-    def rows() -> Iterator[tuple[Any, Floats]]:
+    def rows() -> Iterator[tuple[Samples, Floats]]:
         for some, part in float64_strips(X):
-            yield _centred(part, sums.x if problem.bias else None), problem.total[some]
+            # Samples minus their mean, dense where there is one.
+            yield dense(part) - sums.x if problem.bias else part, problem.total[some]
 
     inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, gram.n_threads, rows)
     W = refined_weights(problem, linear, sums.x, sums.y, inverse(sums.xy), inverse)
     b = sums.bias_of(W)
     beta, certificate = certify_weights(problem, linear, W, b, centre, sums)
-    rank = inverse.rank
-    return (
-        LeastSquaresSolution(
-            b,
-            "covariance",
-            rank,
-            W=W,
-            beta=beta,
-            sums=sums,
-            dropped=d - rank,
-            stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
-        ),
-        certificate,
-    )
+    reason: StopReason = "converged" if is_exact(problem, certificate) else "rounding floor"
+    found = LeastSquaresSolution(b, "covariance", inverse.rank, W=W, beta=beta, sums=sums, stop_reason=reason)
+    return replace(found, dropped=d - inverse.rank), certificate
 
 
 def refined_weights(
@@ -162,7 +152,7 @@ def refined_weights(
     centre = None if is_sparse(linear.X) or not problem.bias else x
     squares = problem.weight @ (problem.Y - y) ** 2
     last = np.full(W.shape[1], np.inf)
-    for _ in range(_MOST_CORRECTIONS):
+    for _ in range(30):  # ends by itself, usually after two, since each must gain a quarter of what the last one did
         with np.errstate(over="ignore", invalid="ignore"):
             offset = y if centre is not None else y - x @ W
             R = problem.total[:, None] * (problem.mean - linear.times(W, centre) - offset)
@@ -181,18 +171,11 @@ def refined_weights(
     return W
 
 
-def _centred(part: Any, centre: Floats | None) -> Any:
-    """Samples minus their mean, dense where there is one."""
-    if centre is None:
-        return part
-    return (part.toarray() if is_sparse(part) else part) - centre
-
-
 def solve_sums(
     problem: RidgeProblem,
     sums: Sums,
     stop: Stop,
-    start: Any = None,
+    start: object = None,
     report: Report | None = None,
     *,
     scale: float = 1.0,
@@ -204,7 +187,7 @@ def solve_sums(
         report(partial("covariance of {:,} features".format, len(sums.x)))
     inverse = RidgeInverse(sums.xx, lam, n_threads)
     W = inverse(sums.xy)
-    for _ in range(_SUM_CORRECTIONS):
+    for _ in range(2):  # from sums alone no more can be gained
         W = W + inverse(sums.xy - sums.xx @ W - lam * W)
     certificate = certify_sums(sums, W, lam, scale)
     solution = LeastSquaresSolution(
@@ -217,3 +200,76 @@ def solve_sums(
         stop_reason="converged" if sums_are_exact(sums, certificate, lam, scale) else "rounding floor",
     )
     return solution, certificate
+
+
+@refuses(only_linear("lsqr"))
+def solve_lsqr(
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
+) -> tuple[LeastSquaresSolution, Certificate]:
+    """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
+    wide = LinearGram.of(gram)
+    assert wide is not None
+    X, used = without_empty_columns(wide.X)
+    linear = LinearGram(X, wide.scale)
+    if report is not None:
+        report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
+    with in_time(stop):
+        W, b, centre, steps = _weights(linear, problem)
+    beta, certificate = certify_weights(problem, linear, W, b, None if is_sparse(linear.X) else centre)
+    solution = LeastSquaresSolution(
+        b=b,
+        solver="lsqr",
+        rank=min(wide.X.shape),
+        W=over_all_columns(W.T, used, wide.X.shape[1]).T,
+        beta=beta,
+        steps=steps,
+        stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
+    )
+    return solution, certificate
+
+
+def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats, Floats | None, int]:
+    """w and b of min Σ w_i (y_i − ⟨w, x_i⟩ − b)² + λ‖w‖², the samples' mean, and the iterations made; X stays as it is.
+
+    Features are scaled to equal length, with the ridge as d more rows, and what rounding left is solved for again.
+    """
+    X, total = linear.X, problem.total
+    n, d = X.shape
+    root, mass = np.sqrt(total), float(total.sum())
+    centre = np.asarray(X.T @ total).ravel() / mass if problem.bias else np.zeros(d)
+    y = problem.weight @ problem.Y / mass if problem.bias else np.zeros(problem.n_outputs)
+    lam = problem.lam / linear.scale
+    about = None if is_sparse(X) else centre
+    length = np.abs(linear.transposed_squares(total, about) - (mass * centre**2 if is_sparse(X) else 0.0)) + lam
+    unit = np.divide(1.0, np.sqrt(length), out=np.zeros(d), where=length > 0)
+    ridge = np.sqrt(lam) * unit
+
+    def times(v: Floats) -> Floats:
+        _core.check_stop()
+        v = v.reshape(-1)
+        w = unit * v
+        return np.concatenate([root * (X @ w - centre @ w), ridge * v])
+
+    def transposed(v: Floats) -> Floats:
+        v = v.reshape(-1)
+        above = root * v[:n]
+        return np.asarray(unit * (X.T @ above - centre * above.sum()) + ridge * v[n:])
+
+    A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
+    most = 20 * min(X.shape)  # in exact arithmetic a twentieth is enough; rounding can ask for a multiple
+    columns, steps = [], 0
+    for k in range(problem.n_outputs):
+        target = np.concatenate([root * (problem.mean[:, k] - y[k]), np.zeros(d)])
+        z, slope = np.zeros(d), np.inf
+        for _ in range(4):  # the second round finds little more than rounding
+            left = target - times(z)
+            now = float(np.linalg.norm(transposed(left)))
+            if not now < 0.5 * slope:
+                break
+            slope = now
+            found = spla.lsqr(A, left, atol=1e-15, btol=1e-15, conlim=0, iter_lim=most)
+            z = z + found[0]
+            steps += int(found[2])
+        columns.append(unit * z)
+    W = np.column_stack(columns)
+    return W, y - centre @ W, centre if problem.bias else None, steps
