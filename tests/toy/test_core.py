@@ -106,8 +106,8 @@ STRICTLY_CONVEX = ("rbf", "laplacian")
 def assert_same(ours: dict[str, Any], model: Any, beta: np.ndarray, K: np.ndarray, terms: list[dict[str, Any]]) -> None:
     """The same solution: α, where it is unique; f on the points and, where a free α determines it, b; the certificate.
 
-    A certificate is a bracket about the optimum that counts every rounding. So the two must overlap, and must be as narrow
-    as 1e-9, or as the roundings of β'Kβ: polynomials of degree 4 have kernel values of 1e5.
+    A certificate is a bracket about the optimum that counts every rounding. So the two must overlap, and must be as
+    narrow as 1e-9, or as the roundings of β'Kβ: polynomials of degree 4 have kernel values of 1e5.
     """
     proof, b = model.certificate_, float(model.intercept_[0])
     size, sum_ = max(1.0, abs(proof.dual)), float(np.abs(beta).sum())
@@ -314,7 +314,7 @@ def test_path_in_C() -> None:
             for C, b, beta in (("from", "bFrom", "betaFrom"), ("to", "bTo", "betaTo")):
                 assert_optimal(K, sign, segment[C], np.array(segment[beta]), segment[b])
         breakpoints = np.array([segment["to"] for segment in segments[:-1]])
-        # Where all α are bounded, the library can call one of them free: at breakpoints of ours, and at some that are none.
+        # Where all α are bounded, the library can call one of them free: at breakpoints of ours, and at some more.
         place = np.abs(path.C_[:, None] / np.append(breakpoints, np.inf) - 1).argmin(axis=1)
         real = np.abs(path.C_ / np.append(breakpoints, np.inf)[place] - 1) <= AGREE
         assert (path.n_free_[~real] == 1).all()
@@ -401,7 +401,7 @@ def test_steps_of_the_algorithm(rule: str) -> None:
 
 
 def assert_follows(step: dict[str, Any], problem: Any, alpha: np.ndarray, C: float, rule: str) -> None:
-    """From this α the rule takes that pair, or one that is as good but for rounding, and goes as far as the box allows."""
+    """The rule takes that pair, or one that is as good but for rounding, and goes as far as the box allows."""
     h, y, K = problem.y * problem.gradient(alpha), problem.y, problem.K
     up, down = np.where(y > 0, alpha < C, alpha > 0), np.where(y > 0, alpha > 0, alpha < C)
     i, j = step["i"], step["j"]
