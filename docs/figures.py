@@ -361,6 +361,29 @@ def a_first_fit():
     return figure
 
 
+def formats():
+    """What goes in, and what comes out."""
+    figure, axes = new(width=7.4, height=2.8)
+    columns = (
+        (0.0, 2.6, ("LIBSVM and SVMlight text", "tables: CSV, data frames", "LIBSVM models"), GREY),
+        (4.0, 2.0, ("", "an estimator", ""), BLUE),
+        (7.4, 3.4, (".mercer: all of it, checked", "LIBSVM model", "ONNX, C source"), GREEN),
+    )
+    for x, width, texts, colour in columns:
+        for y, text in zip((2, 1, 0), texts, strict=True):
+            if not text:
+                continue
+            box = FancyBboxPatch((x, y - 0.3), width, 0.6, boxstyle="round,pad=0.03", fc=colour, alpha=0.18, ec=colour)
+            axes.add_patch(box)
+            axes.text(x + 0.1, y, text, va="center", fontsize=9)
+    for y in (0, 1, 2):
+        axes.annotate("", (3.93, 1), (2.7, y), arrowprops={"arrowstyle": "->", "color": GREY})
+        axes.annotate("", (7.33, y), (6.1, 1), arrowprops={"arrowstyle": "->", "color": GREY})
+    axes.set(xlim=(-0.1, 11), ylim=(-0.5, 2.5))
+    axes.axis("off")
+    return figure
+
+
 def tour():
     """The tour's machine, on two of its thirty columns."""
     figure, axes = new(width=6.4, height=4)
