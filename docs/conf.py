@@ -12,6 +12,7 @@ import mercer
 import mercer.toy
 
 sys.path.insert(0, str(Path(__file__).parent))
+import figures
 
 project = "mercer"
 author = "The mercer developers"
@@ -88,19 +89,29 @@ def take_examples_from_the_gallery(app, docname, source):
     # A comment on GitHub, which has no gallery: <!-- picture: plot_name_001, what it shows -->
     picture = r"![\2](gallery/images/sphx_glr_\1.png)"
     source[0] = re.sub(r"<!-- picture: (plot_\w+), (.*?) -->", picture, source[0])
+    # One that figures.py draws: <!-- figure: name, what it shows -->
+    source[0] = re.sub(r"<!-- figure: (\w+), (.*?) -->", lambda m: f"![{m[2]}]({figures.draw(m[1])})", source[0])
 
 
 def show_the_page(app, docname, source):
-    """<!-- toy: #state --> shows the page, <!-- toy-link: #state, words --> opens it; on GitHub they are comments."""
+    """<!-- toy: #state --> shows the page, <!-- live: #state, words --> shows it when the words are clicked.
+
+    <!-- toy-link: #state, words --> opens it in a window of its own. On GitHub all of them are comments.
+    """
 
     def frame(found):
-        address = f"_static/toy.html{found[1]}"
+        address, title = f"_static/toy.html{found[1]}", "A support vector machine to play with"
         return (
-            f'<iframe class="toy" src="{address}" title="A support vector machine to play with"></iframe>\n'
+            f'<iframe class="toy" loading="lazy" src="{address}" title="{title}"></iframe>\n'
             f'<p><a href="{address}">In a window of its own</a></p>'
         )
 
+    def closed(found):
+        words = f"<summary><b>Live</b> {found[2]}</summary>"
+        return f'<details class="live">{words}\n{frame(found)}\n</details>'
+
     source[0] = re.sub(r"<!-- toy: (#\S*) -->", frame, source[0])
+    source[0] = re.sub(r"<!-- live: (#\S*), (.*?) -->", closed, source[0])
     link = r'<a href="_static/toy.html\1">\2</a>'
     source[0] = re.sub(r"<!-- toy-link: (#\S*), (.*?) -->", link, source[0])
 

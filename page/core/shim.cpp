@@ -278,15 +278,17 @@ PAGE_EXPORT("follow") int follow(int k, double from, double to) {
     for (std::size_t i = 0; i < unit.m; ++i) largest = std::max(largest, unit.kernel[i * unit.m + i]);
     const double most = 1e-6 / (8.0 * 0x1p-52 * std::max(largest, 1e-300));
     session.path_end = 1;
-    const auto note = [&](const Walk& at, const Segment& segment, double end) {
+    const auto note = [&](const Walk& at, const Segment& known, double end) {
         if (!(end > begun * (1.0 + 1e-12))) return true;
+        const bool rests = at.order.empty();
+        const Segment segment = rests ? at.resting(end) : known;
         PathSegment own;
         own.from = begun;
         own.to = end;
         const Vector last = at.beta(end, segment);
         own.begin = unit.coefficients(at.beta(begun, segment));
         own.end = unit.coefficients(last);
-        own.b_begin = segment.b_at(begun);
+        own.b_begin = rests ? at.resting(begun).b.start : segment.b_at(begun);
         own.b_end = segment.b_at(end);
         own.free = static_cast<int>(at.order.size());
         own.bounded = 0;

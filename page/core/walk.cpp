@@ -107,7 +107,7 @@ Line Walk::gradient(int v) const {
 
 bool Walk::segment(Segment* out) {
     if (order.empty()) {
-        *out = resting();
+        *out = resting(t);
         return true;
     }
     const std::size_t m = order.size();
@@ -147,16 +147,15 @@ bool Walk::segment(Segment* out) {
     return true;
 }
 
-// No variable is free, and the bias is in the middle of its interval.
-Segment Walk::resting() const {
+Segment Walk::resting(double when) const {
     Segment out;
-    out.t = t;
+    out.t = when;
     double below = -kInfinity, above = kInfinity;
     out.rho.resize(family.n());
     out.rho_slope.resize(family.n());
     for (std::size_t v = 0; v < family.n(); ++v) {
         const Line h = gradient(static_cast<int>(v));
-        out.rho[v] = h.at(t);
+        out.rho[v] = h.at(when);
         out.rho_slope[v] = h.slope;
         if (fixed_[v]) continue;
         if (side[v] == kLower) below = std::max(below, out.rho[v]);
@@ -287,7 +286,7 @@ bool Walk::go(double end, const Seen& seen) {
                 return true;
             }
             t = when;
-            if (seen && seen(*this, resting())) return true;
+            if (seen && seen(*this, resting(t))) return true;
             if (!let_in(v)) return false;
         } else {
             Segment here;
@@ -309,6 +308,7 @@ bool Walk::go(double end, const Seen& seen) {
             if (seen && seen(*this, here)) return true;
             if (side[at(event.v)] == kFree) {
                 let_go(event.v, event.hit);
+                rest(true);
             } else if (!enter(event.v, here, end)) {
                 return false;
             }
@@ -399,6 +399,26 @@ void Walk::let_go(int v, Side to) {
     order[place] = order.back();
     order.pop_back();
     std::fill(still_.begin(), still_.end(), false);
+}
+
+void Walk::rest(bool onwards) {
+    if (order.size() != 1) return;
+    restart();
+    const int v = order.front();
+    const Line own{family.total.start - sum_.start, family.total.slope - sum_.slope};
+    double sizes = 0.0, slopes = 0.0;
+    for (const Line& other : at_) {
+        sizes += std::abs(other.at(t));
+        slopes += std::abs(other.slope);
+    }
+    const double rounding = kEps * static_cast<double>(family.n());
+    for (const Side to : {kLower, kUpper}) {
+        const Line bound = to == kUpper ? family.upper[at(v)] : family.lower[at(v)];
+        if (std::abs(own.at(t) - bound.at(t)) > rounding * sizes) continue;
+        if (onwards && std::abs(own.slope - bound.slope) > rounding * slopes) continue;
+        let_go(v, to);
+        return;
+    }
 }
 
 void Walk::put(int v, Side to) {
@@ -530,6 +550,7 @@ bool settle(const Family& problem, Vector start, std::vector<std::int8_t>* side,
     way.total = right_sum ? problem.total : Line{sum, problem.total.start - sum};
     Walk walk(way, *side, 0.0);
     if (!walk.go(1.0)) return false;
+    walk.rest(false);
     *side = walk.side;
     *beta = walk.beta_here();
     return true;

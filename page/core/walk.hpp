@@ -61,9 +61,13 @@ public:
     bool let_in(int v);
     void let_go(int v, Side side);
     void put(int v, Side side);
+    // One free variable alone is what the others leave of the sum. Where that is a bound of its own, now and (`onwards`)
+    // further on, no variable is free: it goes to that bound, and the bias has an interval.
+    void rest(bool onwards);
 
     Vector beta(double t, const Segment& segment) const;
     bool segment(Segment* out);
+    Segment resting(double when) const;  // with no free variable: the bias is in the middle of its interval
     Vector beta_here();
 
     double t;
@@ -95,7 +99,6 @@ private:
     double flat(const Vector& slopes) const;
     bool next(const Segment& segment, double end, bool by_chance, Event* event);
     int meeting(double end, double* at);
-    Segment resting() const;
     Line gradient(int v) const;
     bool enter(int v, const Segment& segment, double end);
     bool exchange(int v, const Vector& z, const Segment& segment);

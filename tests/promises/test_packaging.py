@@ -68,12 +68,12 @@ def test_classifiers_builds_and_ci_name_the_same_pythons():
     built = [f"3.{minor}" for minor in re.findall(r"cp3(\d+)-\*", PYPROJECT["tool"]["cibuildwheel"]["build"])]
     tested = re.search(r"python: \[(.*)\]", read(".github/workflows/ci.yml"))[1]
     assert pythons == built == re.findall(r'"(.*?)"', tested)
-    assert f"CPython {pythons[0]} to {pythons[-1]}" in read("docs/index.md")
+    assert f"CPython {pythons[0]} to {pythons[-1]}" in read("docs/install.md")
 
 
 def test_first_page_and_workflow_name_the_same_platforms():
     platforms = re.findall(r"platform: ([\w-]+)", read(".github/workflows/wheels.yml"))
-    rows = re.findall(r"^\| (Linux|macOS|Windows) \| (.*?) \|", read("docs/index.md"), flags=re.MULTILINE)
+    rows = re.findall(r"^\| (Linux|macOS|Windows) \| (.*?) \|", read("docs/install.md"), flags=re.MULTILINE)
     listed = {f"{system}-{machine}".lower() for system, machines in rows for machine in machines.split(", ")}
     assert {name.replace("_", "-") for name in platforms} == {name.replace("_", "-") for name in listed}
 

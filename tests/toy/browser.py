@@ -78,6 +78,11 @@ class Browser:
         self._send("POST", "/url", {"url": url})
         self.wait("return document.documentElement.dataset.ready === '1'")
 
+    def visit(self, url: str) -> None:
+        """A page of the site, which has no mark of its own that it is ready."""
+        self._send("POST", "/url", {"url": url})
+        self.wait("return document.readyState === 'complete'")
+
     def run(self, script: str, *args: Any) -> Any:
         return self._send("POST", "/execute/sync", {"script": script, "args": list(args)})
 

@@ -103,30 +103,32 @@ def coefficients(model: Any, n: int) -> np.ndarray:
 STRICTLY_CONVEX = ("rbf", "laplacian")
 
 
-def assert_same(
-    ours: dict[str, Any], model: Any, beta: np.ndarray, scale: float, K: np.ndarray, terms: list[dict[str, Any]]
-) -> None:
-    """The same solution: always, where it is unique; else another one with the same w and objective.
+def assert_same(ours: dict[str, Any], model: Any, beta: np.ndarray, K: np.ndarray, terms: list[dict[str, Any]]) -> None:
+    """The same solution: α, where it is unique; f on the points and, where a free α determines it, b; the certificate.
 
-    Both certificates bracket the optimum, and each bracket counts its own roundings, which are more for values that
-    NumPy computed: so ours has to agree with theirs up to the width of theirs.
+    A certificate is a bracket about the optimum that counts every rounding. So the two must overlap, and must be as
+    narrow as 1e-9, or as the roundings of β'Kβ: polynomials of degree 4 have kernel values of 1e5.
     """
     proof, b = model.certificate_, float(model.intercept_[0])
-    size = max(1.0, abs(proof.dual))
-    width = proof.primal - proof.dual
-    assert 0 <= width <= 1e-6 * size
-    assert ours["primal"] == pytest.approx(proof.primal, abs=AGREE * size + width)
-    assert ours["dual"] == pytest.approx(proof.dual, abs=AGREE * size + width)
-    assert 0 <= ours["gap"] <= AGREE * size
+    size, sum_ = max(1.0, abs(proof.dual)), float(np.abs(beta).sum())
+    # What rounding can cost f: as many roundings in each value of k = exp(-γd²) as γd² is large, and those of the sum.
+    of_f = 50 * np.finfo(float).eps * len(K) * np.abs(K).max() * sum_
+    for primal, dual in ((proof.primal, proof.dual), (ours["primal"], ours["dual"])):
+        assert dual <= primal <= dual + AGREE * size + of_f * sum_
+    assert max(ours["dual"], proof.dual) <= min(ours["primal"], proof.primal)
+    assert 0 <= ours["gap"] <= ours["primal"] - ours["dual"]
     for name in ("box", "equality", "feasibility", "slackness", "violation"):
-        assert 0 <= ours[name] <= AGREE * max(1.0, scale) + 2 * proof.violation  # kernel values of 1e5 round more
+        assert 0 <= ours[name] <= AGREE + of_f
+    assert ours["box"] == 0
     difference = np.array(ours["beta"]) - beta
-    alike = bool(np.abs(difference).max() <= AGREE * scale)
-    if not alike:  # features of low degree: points may exchange α without changing w
+    if np.abs(difference).max() > AGREE * max(1.0, np.abs(beta).max()):
+        # Features of low degree: points may exchange α without changing w.
         assert not any(term["kind"] in STRICTLY_CONVEX for term in terms)
-        assert abs(difference @ K @ difference) <= AGREE * scale
-    if alike and ours["nFree"] > 0:
-        assert ours["b"] == pytest.approx(b, rel=AGREE, abs=AGREE * max(1.0, scale))
+    off = K @ difference
+    if ours["nFree"] > 0:
+        assert ours["b"] == pytest.approx(b, rel=AGREE, abs=AGREE)
+        off = off + ours["b"] - b
+    assert np.abs(off).max() <= AGREE * max(1.0, np.abs(K @ beta).max())
 
 
 @cache
@@ -142,15 +144,17 @@ def svc_problems() -> tuple[list[dict[str, Any]], list[Any]]:
         given.append(
             {"rows": X.tolist(), "targets": (1 - y).tolist(), "kernel": terms, "machine": {"name": "svc", "C": C}}
         )
-        wanted.append((model, len(X), C, values(kernel, X)))
+        wanted.append((model, len(X), values(kernel, X)))
     return given, wanted
 
 
 def test_svc() -> None:
     given, wanted = svc_problems()
-    for problem, found, (model, n, C, K) in zip(given, solved(given), wanted, strict=True):
+    for problem, found, (model, n, K) in zip(given, solved(given), wanted, strict=True):
         [ours] = found["parts"]
-        assert_same(ours, model, coefficients(model, n), max(1.0, C), K, problem["kernel"])
+        assert_same(ours, model, coefficients(model, n), K, problem["kernel"])
+        # The others sum to a multiple of C, so that no α is free alone.
+        assert ours["nFree"] != 1
 
 
 def test_svc_of_several_classes_is_one_machine_for_each_pair() -> None:
@@ -172,13 +176,13 @@ def test_svc_of_several_classes_is_one_machine_for_each_pair() -> None:
                 beta = np.zeros(len(X))
                 beta[both] = coefficients(model, len(both))
                 pairs.append((model, beta))
-        wanted.append((whole, pairs, C, values(kernel, X), terms))
-    for found, (whole, pairs, C, K, terms) in zip(solved(given), wanted, strict=True):
+        wanted.append((whole, pairs, values(kernel, X), terms))
+    for found, (whole, pairs, K, terms) in zip(solved(given), wanted, strict=True):
         assert len(found["parts"]) == 6
         for ours, (model, beta) in zip(found["parts"], pairs, strict=True):
-            assert_same(ours, model, beta, max(1.0, C), K, terms)
+            assert_same(ours, model, beta, K, terms)
         total = sum(part["primal"] for part in found["parts"])
-        assert total == pytest.approx(whole.certificate_.primal, rel=1e-8)
+        assert total == pytest.approx(whole.certificate_.primal, rel=AGREE)
 
 
 def test_svr() -> None:
@@ -193,10 +197,11 @@ def test_svr() -> None:
         model = fitted(SVR(kernel=kernel, C=C, epsilon=epsilon), X, y)
         machine = {"name": "svr", "C": C, "epsilon": epsilon}
         given.append({"rows": X.tolist(), "targets": y.tolist(), "kernel": terms, "machine": machine})
-        wanted.append((model, n, C, values(kernel, X), terms))
-    for found, (model, n, C, K, terms) in zip(solved(given), wanted, strict=True):
+        wanted.append((model, n, values(kernel, X), terms))
+    for found, (model, n, K, terms) in zip(solved(given), wanted, strict=True):
         [ours] = found["parts"]
-        assert_same(ours, model, coefficients(model, n), max(1.0, C), K, terms)
+        assert_same(ours, model, coefficients(model, n), K, terms)
+        assert ours["nFree"] != 1
 
 
 def test_one_class() -> None:
@@ -213,7 +218,7 @@ def test_one_class() -> None:
         wanted.append((model, terms, len(X), values(kernel, X)))
     for found, (model, terms, n, K) in zip(solved(given), wanted, strict=True):
         [ours] = found["parts"]
-        assert_same(ours, model, coefficients(model, n), 1.0, K, terms)
+        assert_same(ours, model, coefficients(model, n), K, terms)
 
 
 def is_separable(X: np.ndarray, y: np.ndarray, degree: int) -> bool:
@@ -255,15 +260,15 @@ def test_hard_margin() -> None:
             assert ours["primal"] == "Infinity"
             continue
         beta, proof = coefficients(model, len(K)), model.certificate_
-        if proof.dual > 100:  # ‖w‖² of hulls that nearly touch has lost digits, about as many as 1/‖w‖² has
-            assert ours["dual"] == pytest.approx(proof.dual, rel=1e-2)
+        if proof.dual > 1e5:  # hulls 1/300 apart: f is a difference of numbers of 1e6, and has lost these digits
+            assert max(float(ours["dual"]), proof.dual) <= min(float(ours["primal"]), proof.primal)
             continue
         resolved += 1
-        assert_same(ours, model, beta, max(1.0, float(np.abs(beta).max())), K, terms)
+        assert_same(ours, model, beta, K, terms)
         hull = np.array(found["hull"][0])
         assert hull[hull > 0].sum() == pytest.approx(1.0)
         assert hull[hull < 0].sum() == pytest.approx(-1.0)
-    assert resolved > 0.6 * verdicts.count(1)
+    assert resolved > 0.95 * verdicts.count(1)
 
 
 def test_a_gaussian_kernel_is_refuted_only_by_a_point_with_both_labels() -> None:
@@ -297,32 +302,48 @@ def test_path_in_C() -> None:
                 "path": [low, high], "along": Cs,
             }
         )  # fmt: skip
-        wanted.append((path, Cs))
-    for found, (path, Cs) in zip(solved(given), wanted, strict=True):
+        wanted.append((path, Cs, values(kernel, X)))
+    for problem, found, (path, Cs, K) in zip(given, solved(given), wanted, strict=True):
         assert found["path"]["end"] == "converged"
         segments = found["path"]["segments"]
         assert segments[0]["from"] == 0.01
         assert segments[-1]["to"] == 30.0
+        sign = np.where(np.array(problem["targets"]) == 0, 1.0, -1.0)
+        for segment in segments:
+            assert segment["nFree"] != 1  # the others sum to a multiple of C, so that no α is free alone
+            for C, b, beta in (("from", "bFrom", "betaFrom"), ("to", "bTo", "betaTo")):
+                assert_optimal(K, sign, segment[C], np.array(segment[beta]), segment[b])
         breakpoints = np.array([segment["to"] for segment in segments[:-1]])
-        # Where all α are bounded, rounding of their sum can make the library call one of them free, and see it leave.
-        if len(breakpoints) == 0:
-            assert (path.n_free_ <= 1).all()
-            continue
-        place = np.abs(path.C_[:, None] / breakpoints - 1).argmin(axis=1)
-        real = np.abs(path.C_ / breakpoints[place] - 1) <= AGREE
+        # Where all α are bounded, the library can call one of them free: at breakpoints of ours, and at some more.
+        place = np.abs(path.C_[:, None] / np.append(breakpoints, np.inf) - 1).argmin(axis=1)
+        real = np.abs(path.C_ / np.append(breakpoints, np.inf)[place] - 1) <= AGREE
         assert (path.n_free_[~real] == 1).all()
         np.testing.assert_allclose(breakpoints, path.C_[real], rtol=AGREE)
-        free = np.array([segment["nFree"] for segment in segments[:-1]])
-        assert ((free == path.n_free_[real]) | ((free == 0) & (path.n_free_[real] == 1))).all()
-        # The library counts what is not zero at the breakpoint, where one or two free α may have become so.
-        bounded = np.array([segment["nBounded"] for segment in segments[:-1]])
-        assert np.isin((bounded + free - path.n_support_[real]), [0, 1, 2]).all()
+        free = np.array([segment["nFree"] for segment in segments[:-1]], dtype=int)
         same = free == path.n_free_[real]
-        biases = np.array([s["bTo"] for s in segments[:-1]])
+        assert (same | ((free == 0) & (path.n_free_[real] == 1))).all()
+        # The library counts what is not zero at the breakpoint, where one or two free α may have become so.
+        bounded = np.array([segment["nBounded"] for segment in segments[:-1]], dtype=int)
+        assert np.isin(bounded + free - path.n_support_[real], [0, 1, 2]).all()
+        biases = np.array([segment["bTo"] for segment in segments[:-1]])
         np.testing.assert_allclose(biases[same], path.intercept_[real][same], rtol=AGREE, atol=AGREE)
         for C, along in zip(Cs, found["along"], strict=True):
-            np.testing.assert_allclose(np.abs(along["beta"]), path.alpha(C), rtol=0, atol=AGREE * max(1.0, C))
+            difference = np.array(along["beta"]) - sign * path.alpha(C)
+            assert np.abs(K @ difference).max() <= AGREE * max(1.0, np.abs(K @ along["beta"]).max())
+            if any(term["kind"] in STRICTLY_CONVEX for term in problem["kernel"]):
+                assert np.abs(difference).max() <= AGREE * max(1.0, C)
             assert along["violation"] <= AGREE * max(1.0, C)
+
+
+def assert_optimal(K: np.ndarray, sign: np.ndarray, C: float, beta: np.ndarray, b: float) -> None:
+    """The conditions of Karush, Kuhn and Tucker."""
+    f = K @ beta + b
+    ahead, alpha, tol = sign * f - 1, sign * beta, AGREE * max(1.0, np.abs(f).max())
+    assert abs(beta.sum()) <= AGREE * max(1.0, C)
+    assert alpha.min() >= 0
+    assert alpha.max() <= C
+    assert ahead[alpha < C].min(initial=0.0) >= -tol
+    assert ahead[alpha > 0].max(initial=0.0) <= tol
 
 
 def test_path_goes_past_points_that_coincide() -> None:
@@ -341,7 +362,7 @@ def test_path_goes_past_points_that_coincide() -> None:
         )  # fmt: skip
     for found in solved(given):
         assert found["path"]["end"] == "converged"
-        assert max(along["violation"] for along in found["along"]) < 1e-8
+        assert max(along["violation"] for along in found["along"]) <= AGREE
 
 
 @pytest.mark.parametrize("rule", ["most violating", "maximum gain", "second order"])
@@ -359,42 +380,50 @@ def test_steps_of_the_algorithm(rule: str) -> None:
                 "trace": {"rule": rule, "tol": 1e-2, "most": 200},
             }
         )  # fmt: skip
-    ties = 0
-    for found, theirs in zip(solved(given), wanted, strict=True):
-        ours = found["trace"]
-        alpha = np.zeros(theirs.problem.n)
-        for step, other in zip(ours["steps"], theirs.steps, strict=False):
-            if (step["i"], step["j"]) != other.chosen:
-                assert_equally_good(theirs.problem, alpha, rule, (step["i"], step["j"]), other.chosen)
-                ties += 1
-                break
-            alpha = other.alpha
-            assert step["size"] == pytest.approx(other.size, rel=1e-7, abs=AGREE)
-            assert step["dual"] == pytest.approx(other.dual, rel=AGREE, abs=AGREE)
-            assert step["violation"] == pytest.approx(other.violation, abs=1e-7)
-            np.testing.assert_allclose(step["alpha"], other.alpha, rtol=0, atol=1e-8)
-        else:
+    for found, theirs, problem in zip(solved(given), wanted, given, strict=True):
+        ours, C = found["trace"], problem["machine"]["C"]
+        alpha, compared = np.zeros(theirs.problem.n), True
+        for k, step in enumerate(ours["steps"]):
+            assert_follows(step, theirs.problem, alpha, C, rule)
+            alpha = np.array(step["alpha"])
+            # From a tie on, where rounding chose another of two pairs, the library goes its own way.
+            compared = compared and k < len(theirs.steps) and (step["i"], step["j"]) == theirs.steps[k].chosen
+            if compared:
+                other = theirs.steps[k]
+                assert step["size"] == pytest.approx(other.size, rel=AGREE, abs=AGREE)
+                assert step["dual"] == pytest.approx(other.dual, rel=AGREE, abs=AGREE)
+                assert step["violation"] == pytest.approx(other.violation, rel=AGREE, abs=AGREE)
+                np.testing.assert_allclose(step["alpha"], other.alpha, rtol=0, atol=AGREE)
+        if compared:
             assert len(ours["steps"]) == len(theirs.steps)
             assert ours["converged"] == theirs.converged
-    assert ties < 0.8 * len(given)
+        assert ours["converged"] == (ours["steps"][-1]["violation"] <= 1e-2)
 
 
-def assert_equally_good(problem: Any, alpha: np.ndarray, rule: str, one: Any, other: Any) -> None:
-    """After a step both its gradients are equal but for rounding, so that the next pair may be either of two."""
-    h = problem.y * problem.gradient(alpha)
-    K = problem.K
-
-    def worth(pair: Any) -> tuple[float, float]:
-        i, j = map(int, pair)
-        ahead = h[i] - h[j]
-        return h[i], ahead if rule == "most violating" else ahead**2 / (K[i, i] + K[j, j] - 2 * K[i, j])
-
-    (first, gain), (first_too, gain_too) = worth(one), worth(other)
+def assert_follows(step: dict[str, Any], problem: Any, alpha: np.ndarray, C: float, rule: str) -> None:
+    """The rule takes that pair, or one that is as good but for rounding, and goes as far as the box allows."""
+    h, y, K = problem.y * problem.gradient(alpha), problem.y, problem.K
+    up, down = np.where(y > 0, alpha < C, alpha > 0), np.where(y > 0, alpha > 0, alpha < C)
+    i, j = step["i"], step["j"]
+    assert up[i]
+    assert down[j]
+    ahead = h[:, None] - h
+    curvature = np.diag(K)[:, None] + np.diag(K) - 2 * K
+    gain = np.where(up[:, None] & down & (ahead > 0), ahead**2 / np.maximum(2 * curvature, 1e-300), 0.0)
+    near = {"rel": AGREE, "abs": AGREE}
     if rule != "maximum gain":
-        assert first == pytest.approx(first_too, rel=1e-7, abs=1e-9)
-        if one[0] != other[0] and rule == "second order":
-            return
-    assert gain == pytest.approx(gain_too, rel=1e-7, abs=1e-9)
+        assert h[i] == pytest.approx(h[up].max(), **near)
+    if rule == "most violating":
+        assert h[j] == pytest.approx(h[down].min(), **near)
+    else:
+        assert gain[i, j] == pytest.approx((gain[i] if rule == "second order" else gain).max(), **near)
+    room = min(C - alpha[i] if y[i] > 0 else alpha[i], alpha[j] if y[j] > 0 else C - alpha[j])
+    size = min(room, ahead[i, j] / curvature[i, j])
+    assert step["size"] == pytest.approx(size, **near)
+    moved = alpha.copy()
+    moved[i] += y[i] * size
+    moved[j] -= y[j] * size
+    np.testing.assert_allclose(step["alpha"], moved, rtol=0, atol=AGREE * max(1.0, size))
 
 
 def test_grid_is_the_decision_function() -> None:
@@ -416,7 +445,7 @@ def test_grid_is_the_decision_function() -> None:
         )  # fmt: skip
         wanted.append(model.decision_function(kernel(places, X) if isinstance(kernel, kernels.Sum) else places))
     for found, values in zip(solved(given), wanted, strict=True):
-        np.testing.assert_allclose(found["grid"], values, rtol=1e-8, atol=1e-8 * np.abs(values).max())
+        np.testing.assert_allclose(found["grid"], values, rtol=AGREE, atol=AGREE * np.abs(values).max())
 
 
 def test_copies_share_their_coefficient() -> None:

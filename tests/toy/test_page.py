@@ -220,6 +220,39 @@ def test_data_sets_and_links_that_carry_them(page: Browser, url: str, name: str)
 
 
 @needs_browser
+@pytest.mark.parametrize("name", ["four classes", "pinwheel"])
+def test_regions_are_what_predict_says(page: Browser, url: str, name: str) -> None:
+    """Also in the middle of a pinwheel, where each of three classes wins one pair."""
+    turn = np.exp(2j * np.pi / 3 * np.arange(3))
+    wheel = [(z.real, z.imag, k) for k in range(3) for z in turn[k] * np.array([2 - 0.5j, 2 + 2j, 1 + 2j])]
+    link = toy.link("classify", wheel, C=10) + "&kernel=linear" if name == "pinwheel" else f"#set={name}"
+    page.run("window.location = 'about:blank'")
+    page.open(url + link)
+    page.theme("light")
+    page.settle()
+    given = state(page)
+    model = fitted(given, kernel_of(given), given["X"])
+    across, down = (grid.ravel() for grid in np.meshgrid(np.arange(3, 50) / 50, np.arange(3, 37) / 40))
+    pixels, width, height = page.run(
+        "const {width, height} = document.getElementById('plane');"
+        "const context = document.getElementById('plane').getContext('2d');"
+        "const at = (x, y) => [...context.getImageData(Math.round(x * width), Math.round(y * height), 1, 1).data];"
+        "return [arguments[0].map((x, i) => at(x, arguments[1][i])), width, height]",
+        across.tolist(),
+        down.tolist(),
+    )
+    places = np.column_stack([-4 + 8 * np.round(across * width) / width, 3 - 6 * np.round(down * height) / height])
+    told = model.predict(places)
+    plain = np.linalg.norm(places[:, None] - given["X"], axis=2).min(axis=1) > 0.3  # no point there, and no border
+    for shift in [(0.08, 0), (-0.08, 0), (0, 0.08), (0, -0.08)]:
+        plain &= model.predict(places + shift) == told
+    colours = np.array([[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167]])
+    seen = np.linalg.norm(np.array(pixels)[:, None, :3] - colours, axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(seen[plain], told[plain])
+    assert plain.mean() > 0.5
+
+
+@needs_browser
 def test_hard_margin_says_what_is_so(page: Browser) -> None:
     page.click("#hard")
     assert_as_in_python(page)

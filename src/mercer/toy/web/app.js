@@ -139,6 +139,7 @@ function later() {
   clearTimeout(timer);
   timer = setTimeout(() => {
     summarise();
+    showLegend();
     const binary = state.task === "classify" && shown.pairs.length === 1 && !state.hard && shown.grid;
     if (binary && !path && state.points.length <= PATH_POINTS) path = core.path(0, ...PATH_RANGE);
     showPath(binary);
@@ -313,13 +314,20 @@ function showStep() {
 function showLegend() {
   const mark = (inner) => `<svg width="22" height="22" viewBox="-11 -11 22 22" aria-hidden="true">${inner}</svg>`;
   const dot = '<circle r="4" fill="currentColor"/>';
-  $("legend").innerHTML = [
-    `<li>${mark(`${dot}<circle r="9" fill="none" stroke="currentColor" stroke-width="2.2"/>`)}free support vector, 0 &lt; α &lt; C</li>`,
-    `<li>${mark(`<circle r="9" fill="currentColor" fill-opacity=".3" stroke="currentColor"/>${dot}`)}bounded, α = C</li>`,
-    `<li>${mark('<path d="M-10 0H10" stroke="currentColor" stroke-width="2.6"/>')}f = 0</li>`,
-    `<li>${mark('<path d="M-10 0H10" stroke="currentColor" stroke-dasharray="5 3"/>')}margin</li>`,
-    `<li>${mark('<path d="M-8 6L8 -6" stroke="currentColor" stroke-width="1.3"/>')}slack</li>`,
-  ].join("");
+  const limit = { classify: "C", regress: "C", novelty: "1" }[state.task];
+  const several = shown.pairs.length > 1;
+  const items = [
+    [`${dot}<circle r="9" fill="none" stroke="currentColor" stroke-width="2.2"/>`,
+      state.hard ? "support vector, 0 &lt; α" : `free support vector, 0 &lt; ${state.task === "regress" ? "|β|" : "α"} &lt; ${limit}`],
+    !state.hard && [`<circle r="9" fill="currentColor" fill-opacity=".3" stroke="currentColor"/>${dot}`,
+      `bounded, ${state.task === "regress" ? "|β|" : "α"} = ${limit}`],
+    ['<path d="M-10 0H10" stroke="currentColor" stroke-width="2.6"/>', several ? "where the winner changes" : state.task === "regress" ? "f" : "f = 0"],
+    !several && state.task !== "novelty" && ['<path d="M-10 0H10" stroke="currentColor" stroke-dasharray="5 3"/>',
+      state.task === "regress" ? "f ± ε" : "f = ±1, the margins"],
+    !several && !state.hard && ['<path d="M-8 6L8 -6" stroke="currentColor" stroke-width="1.3"/>', "slack"],
+  ];
+  const html = items.filter(Boolean).map(([inner, text]) => `<li>${mark(inner)}${text}</li>`).join("");
+  if ($("legend").innerHTML !== html) $("legend").innerHTML = html;
 }
 
 // --- changes ------------------------------------------------------------------------------------------------------------

@@ -48,21 +48,16 @@ export function shape(context, kind, x, y, r) {
   }
 }
 
-// Who wins at each place of the grid, by votes of the pairs and then by their values, and by how much.
+// Who wins at each place of the grid: most votes of the pairs, the first of them in a tie, as `predict` has it; and by how
+// much.
 function winners(grid, pairs, classes) {
   const size = GRID * GRID;
   const best = new Uint8Array(size);
   const lead = new Float32Array(size);
-  const votes = new Float64Array(4);
+  const votes = new Uint8Array(4);
   for (let i = 0; i < size; ++i) {
     votes.fill(0);
-    pairs.forEach(([a, b], k) => {
-      const f = grid[k * size + i];
-      votes[f >= 0 ? a : b] += 1;
-      const soft = 0.3 * Math.tanh(f) / pairs.length;
-      votes[a] += soft;
-      votes[b] -= soft;
-    });
+    pairs.forEach(([a, b], k) => { votes[grid[k * size + i] >= 0 ? a : b] += 1; });
     let winner = classes[0];
     for (const c of classes) if (votes[c] > votes[winner]) winner = c;
     let least = Infinity;
@@ -89,9 +84,8 @@ function paint(context, frame, colourAt) {
   context.drawImage(buffer, -w / 2, -h / 2, frame.width + w, frame.height + h);
 }
 
-// The lines on which a grid of values is `level`, by marching squares; `where` may leave cells out. Pieces are chained,
-// so that dashes go along them.
-function contour(context, frame, grid, offset, level, where) {
+// The lines on which a grid of values is `level`, by marching squares. Pieces are chained, so that dashes go along them.
+function contour(context, frame, grid, level) {
   const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
   const next = new Map(); // from each cut edge of the grid to the one or two that it is joined with
   const place = new Map();
@@ -101,11 +95,11 @@ function contour(context, frame, grid, offset, level, where) {
   };
   for (let r = 0; r + 1 < GRID; ++r) {
     for (let c = 0; c + 1 < GRID; ++c) {
-      const i = offset + r * GRID + c;
+      const i = r * GRID + c;
       const [a, b, d, e] = [grid[i] - level, grid[i + 1] - level, grid[i + GRID + 1] - level, grid[i + GRID] - level];
       const above = (a > 0) + (b > 0) + (d > 0) + (e > 0);
-      if (above === 0 || above === 4 || (where && !where(r * GRID + c))) continue;
-      const cell = 2 * (r * GRID + c); // an edge's number: that of its first corner, twice, and 1 more if it goes down
+      if (above === 0 || above === 4) continue;
+      const cell = 2 * i; // an edge's number: that of its first corner, twice, and 1 more if it goes down
       const cuts = [];
       const cut = (edge, x, y) => {
         place.set(edge, [x * w, y * h]);
@@ -139,6 +133,33 @@ function contour(context, frame, grid, offset, level, where) {
   context.stroke();
 }
 
+// The lines between places with different labels; `share` says at which part of the way from one to the other.
+function borders(context, frame, labels, share) {
+  const [w, h] = [frame.width / (GRID - 1), frame.height / (GRID - 1)];
+  context.beginPath();
+  for (let r = 0; r + 1 < GRID; ++r) {
+    for (let c = 0; c + 1 < GRID; ++c) {
+      const i = r * GRID + c;
+      const cuts = [];
+      if (labels[i] !== labels[i + 1]) cuts.push([c + share(i, i + 1), r]);
+      if (labels[i + 1] !== labels[i + GRID + 1]) cuts.push([c + 1, r + share(i + 1, i + GRID + 1)]);
+      if (labels[i + GRID] !== labels[i + GRID + 1]) cuts.push([c + share(i + GRID, i + GRID + 1), r + 1]);
+      if (labels[i] !== labels[i + GRID]) cuts.push([c, r + share(i, i + GRID)]);
+      if (cuts.length === 2) {
+        context.moveTo(cuts[0][0] * w, cuts[0][1] * h);
+        context.lineTo(cuts[1][0] * w, cuts[1][1] * h);
+      } else if (cuts.length > 2) { // three or four regions meet
+        const middle = [0, 1].map((k) => cuts.reduce((sum, cut) => sum + cut[k], 0) / cuts.length);
+        for (const cut of cuts) {
+          context.moveTo(cut[0] * w, cut[1] * h);
+          context.lineTo(middle[0] * w, middle[1] * h);
+        }
+      }
+    }
+  }
+  context.stroke();
+}
+
 const shade = (f) => 0.1 + 0.34 * Math.min(1, Math.abs(f) / 2);
 
 function paintClasses(context, frame, shown, colours) {
@@ -155,12 +176,12 @@ function paintClasses(context, frame, shown, colours) {
     context.setLineDash([7, 5]);
     for (const [level, c] of [[1, a], [-1, b]]) {
       context.strokeStyle = css(COLOURS[c]);
-      contour(context, frame, grid, 0, level);
+      contour(context, frame, grid, level);
     }
     context.setLineDash([]);
     context.lineWidth = 2.4;
     context.strokeStyle = colours.text;
-    contour(context, frame, grid, 0, 0);
+    contour(context, frame, grid, 0);
     return;
   }
   const { best, lead } = winners(grid, pairs, classes);
@@ -168,13 +189,18 @@ function paintClasses(context, frame, shown, colours) {
     [data[at], data[at + 1], data[at + 2]] = COLOURS[best[i]];
     data[at + 3] = 255 * shade(lead[i]);
   });
-  // A border between two classes is where the f of their own pair is zero.
+  // Where the winner changes, the f of some pair changes its sign: of the two winners' own pair, or of another whose vote
+  // ends a tie.
   context.strokeStyle = colours.text;
   context.lineWidth = 2;
-  pairs.forEach(([a, b], k) => {
-    const near = (i) => [i, i + 1, i + GRID, i + GRID + 1].some((j) => best[j] === a) && [i, i + 1, i + GRID, i + GRID + 1].some((j) => best[j] === b);
-    contour(context, frame, grid, k * GRID * GRID, 0, near);
-  });
+  const size = GRID * GRID;
+  const share = (i, j) => {
+    const own = pairs.findIndex(([a, b]) => (a === best[i] && b === best[j]) || (a === best[j] && b === best[i]));
+    const changes = (k) => grid[k * size + i] >= 0 !== grid[k * size + j] >= 0;
+    const k = changes(own) ? own : pairs.findIndex((_, other) => changes(other));
+    return grid[k * size + i] / (grid[k * size + i] - grid[k * size + j]);
+  };
+  borders(context, frame, best, share);
 }
 
 function paintNovelty(context, frame, { grid }, colours) {
@@ -186,7 +212,7 @@ function paintNovelty(context, frame, { grid }, colours) {
   });
   context.strokeStyle = colours.text;
   context.lineWidth = 2.4;
-  contour(context, frame, grid, 0, 0);
+  contour(context, frame, grid, 0);
 }
 
 function paintTube(context, frame, { grid, columns }, epsilon, colours) {
