@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+# Samples as users hand them over: rows of numbers, also a frame's, sparse rows, a kernel matrix, or strings.
+Data = ArrayLike | sp.sparray | sp.spmatrix | Sequence[str]
 
 # Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
 # which Python notices only between two steps, takes effect within a tenth of a second.

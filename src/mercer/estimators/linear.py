@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -12,18 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, freeze
 from mercer.data.labels import Classes, Pair, signs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
+from mercer.fitting.families.linear_machine import LinearMachine, bias_feature, seed_of
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.units import unit_of_targets
 from mercer.fitting.pipeline.attached import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Labels, fitted
+from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.dual_margins import without_planes
 from mercer.fitting.reports.price_and_scale import Remarks, remarks_on_scale
 from mercer.kernels.matrices import squared_lengths
-from mercer.parameters import not_negative, one_of, positive, store
+from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.joint import solve_joint_linear
@@ -97,29 +99,12 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         class_weight_=Array("classes"),
     )
 
-    @hears_others
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        bias: Any = True,
-        intercept_scaling: float = 1.0,
-        tol: float | None = 1e-4,
-        gap_tol: float | None = None,
-        solver: str = "auto",
-        multi_class: str = "ovr",
-        class_weight: Any = None,
-        penalty: str = "l2",
-        dual: Any = "auto",
-        shrinking: bool = True,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    C: float = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    multi_class: str = "ovr"
+    class_weight: ClassWeight = None
+    penalty: str = "l2"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -223,27 +208,10 @@ class LinearSVR(Regressor, LinearMachine):
         intercept_=Array(1, required=True),
     )
 
-    @hears_others
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        C: float = 1.0,
-        loss: str = "epsilon_insensitive",
-        bias: Any = True,
-        intercept_scaling: float = 1.0,
-        tol: float | None = 1e-4,
-        gap_tol: float | None = None,
-        solver: str = "auto",
-        dual: Any = "auto",
-        shrinking: bool = True,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    _: KW_ONLY
+    epsilon: float = 0.0
+    C: float = 1.0
+    loss: str = "epsilon_insensitive"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -16,7 +16,7 @@ from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import share, store
+from mercer.parameters import share
 from mercer.problems.novelty import data_description, one_class
 
 
@@ -28,27 +28,7 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
         offset_=Number(required=True),
     )
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    nu: float = 0.5
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Train on samples X.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, Self
 
@@ -23,11 +23,11 @@ from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
 from mercer.fitting.pipeline.limits import deadline_of
-from mercer.fitting.pipeline.machine import CERTIFIED
+from mercer.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels.used_columns import expect_room
-from mercer.parameters import integer, one_of, positive, share, store
+from mercer.parameters import integer, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solvers.pegasos.descent import MOST_EPOCHS, PegasosOutcome, advance, solve_pegasos
 from mercer.solvers.pegasos.draws import one_pass, validation_part
@@ -150,32 +150,28 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         _norm2_=Array("outputs", required=True),
     )
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        kernel: Any = "linear",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: Any = "regularized",
-        average: str = "suffix",
-        sampling: str = "replacement",
-        project: bool = False,
-        max_iter: int = -1,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        certificate: bool = False,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    alpha: float = 1e-4
+    _: KW_ONLY
+    kernel: KernelChoice = "linear"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    bias: bool | str = "regularized"
+    average: str = "suffix"
+    sampling: str = "replacement"
+    project: bool = False
+    max_iter: int = -1
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    tol: float = 1e-3
+    class_weight: ClassWeight = None
+    certificate: bool = False
+    cache_size: float = 1000
+    verbose: bool = False
+    max_time: float | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         positive("alpha", self.alpha)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Floats, freeze
@@ -16,7 +18,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Flag, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import one_of, share, store
+from mercer.parameters import one_of, share
 from mercer.problems.regression import quantile
 
 
@@ -69,30 +71,11 @@ class QuantileSVR(KernelRegressor):
         _flat_=Flag(required=True),
     )
 
-    def __init__(
-        self,
-        quantiles: Any = 0.5,
-        *,
-        C: float = 1.0,
-        bias: Any = True,
-        theta: float | None = None,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    quantiles: ArrayLike = 0.5
+    _: KW_ONLY
+    C: float = 1.0
+    bias: bool | str = True
+    theta: float | None = None
 
     def _tasks(self, fit: Fit) -> Tasks:
         y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight

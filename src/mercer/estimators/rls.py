@@ -14,7 +14,6 @@ from mercer.fitting.families.least_squares_machine import (
     has_linear_kernel,
 )
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.parameters import store
 
 
 @shared_docs
@@ -64,23 +63,6 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 1e-3)
     True
     """
-
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        solver: str = "auto",
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -145,24 +127,6 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     >>> round(RLSClassifier(lam=0.1).fit(X, y).score(X, y), 2)
     0.99
     """
-
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

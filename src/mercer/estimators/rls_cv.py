@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -24,7 +26,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
-from mercer.parameters import one_of, store
+from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.eigen import Judge, PathValues
 from mercer.solvers.least_squares.path import best_of, solve_path
@@ -45,8 +47,13 @@ class _ChoosesLam(LeastSquaresMachine):
         loo_residuals_=Array(None, "outputs", flat=True),
     )
 
-    _criteria: tuple[str, ...] = ("loo", "gcv")
-    _one_lam: Any
+    lams: ArrayLike | None = None
+    _: KW_ONLY
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None
+    criterion: str = "loo"
+
+    _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
+    _one_lam: ClassVar[type[RLSRegressor | RLSClassifier]]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -207,24 +214,6 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
 
     _one_lam = RLSRegressor
 
-    def __init__(
-        self,
-        lams: Any = None,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        grid: Any = None,
-        criterion: str = "loo",
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
-
 
 @shared_docs
 class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
@@ -261,24 +250,8 @@ class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     _criteria = ("loo", "gcv", "mistakes")
     _one_lam = RLSClassifier
 
-    def __init__(
-        self,
-        lams: Any = None,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        class_weight: Any = None,
-        grid: Any = None,
-        criterion: str = "mistakes",
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    _: KW_ONLY
+    criterion: str = "mistakes"
 
     def _judge(self, problem: LeastSquares) -> Judge:
         def mistakes(residual: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY
 
 from mercer.arrays import Floats
 from mercer.estimators.regularisation import check_price, price
@@ -11,7 +11,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solved
-from mercer.parameters import not_negative, one_of, positive, share, store
+from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 
@@ -61,33 +61,14 @@ class SVR(KernelRegressor):
 
     FITTED = fitted(intercept_=Array(1, required=True))
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        loss: str = "epsilon_insensitive",
-        delta: float = 1.0,
-        tau: float = 0.5,
-        bias: Any = True,
-        theta: float | None = None,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    C: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    loss: str = "epsilon_insensitive"
+    delta: float = 1.0
+    tau: float = 0.5
+    bias: bool | str = True
+    theta: float | None = None
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         C = price(self, float(fit.merged.weight.sum())) * weight
@@ -150,28 +131,9 @@ class NuSVR(KernelRegressor):
         epsilon_=Number(),
     )
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    nu: float = 0.5
+    _: KW_ONLY
+    C: float = 1.0
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         return regression.nu_tube(y, float(self.C) * weight, float(self.nu))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
@@ -32,7 +33,7 @@ from mercer.fitting.pipeline.kinds import (
     Vectors,
     fitted,
 )
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine, Training
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, RandomState, Training
 from mercer.fitting.pipeline.task import Solutions, Tasks
 from mercer.fitting.pipeline.telling import warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
@@ -77,6 +78,20 @@ class DualMachine(MachineMethods, Machine):
         probB_=Array("outputs", needs="probA_"),
         prob_density_marks_=Array(10),
     )
+
+    _: KW_ONLY
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    shrinking: bool = True
+    tol: float | None = 1e-3
+    gap_tol: float | None = None
+    cache_size: float = 1000
+    max_iter: int = -1
+    solver: str = "auto"
+    warm_start: bool = False
+    random_state: RandomState = None
 
     def _solver(self, own: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""

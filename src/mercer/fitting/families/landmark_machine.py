@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mercer.arrays import freeze, megabytes, n_samples, take
+from mercer.arrays import Data, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
@@ -18,6 +18,7 @@ from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targe
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.machine import RandomState
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
@@ -68,7 +69,15 @@ class LandmarkMachine(OutputsMachine):
         jitter_=Number(),
     )
 
-    _stream_targets: type[StreamTargets]
+    lam: float = 1.0
+    _: KW_ONLY
+    n_landmarks: int = 1000
+    landmarks: Data | str = "uniform"
+    tol: float = 1e-5
+    max_iter: int = -1
+    random_state: RandomState = None
+
+    _stream_targets: ClassVar[type[StreamTargets]]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ from mercer.fitting.pipeline.attached import RegressorMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
 from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.state import fitted_names
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import warn_user
@@ -170,6 +171,9 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
 
     FITTED = fitted(class_weight_=Array("classes"))
 
+    _: KW_ONLY
+    class_weight: ClassWeight = None
+
     def _targets(self, y: Any, classes: Any = None) -> Targets:
         target = super()._targets(y, classes)
         if classes is None:
@@ -230,6 +234,10 @@ def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
 
 class RecursiveLeastSquares(LeastSquaresMachine):
     """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
+
+    lam: float = 1.0
+    _: KW_ONLY
+    solver: str = "auto"
 
     def _check_parameters(self) -> None:
         one_of("solver", self.solver, SOLVERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +43,10 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         n_support_=Counts("classes", "support", required=True, unless="_compression_"),
         dual_coef_=Array("planes per vector", "support", required=True, unless="_compression_"),
     )
+
+    _: KW_ONLY
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
 
     @property
     def _function_per_class(self) -> bool:  # type: ignore[override]  # here a parameter says so

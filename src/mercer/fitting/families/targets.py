@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from mercer.data.targets import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.kinds import Flag, Labels, fitted
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,14 @@ class OutputsMachine(MachineMethods, Machine):
     """A machine with one column of targets per output; it adds how targets are read and what they leave."""
 
     FITTED = CERTIFIED
+
+    _: KW_ONLY
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    bias: bool = True
+    cache_size: float = 1000
 
     def _targets(self, y: Any, classes: Any = None) -> Targets:
         """y as numbers; `classes` are those known before."""

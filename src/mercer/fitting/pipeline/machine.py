@@ -12,9 +12,11 @@ interrupted leaves the estimator as it was.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -33,6 +35,7 @@ from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.used_columns import narrowed
+from mercer.parameters import declare_parameters
 from mercer.rkhs import functions_of
 from mercer.threads import effective_n_threads
 
@@ -74,23 +77,39 @@ CERTIFIED = fitted(
 )
 
 
+# Values of parameters that many machines have.
+KernelChoice = str | Kernel | Callable[..., Any]
+ClassWeight = Mapping[Any, float] | str | None
+RandomState = int | np.random.RandomState | None
+
+
+@dataclass_transform()
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names())
 
+    _: KW_ONLY
+    verbose: bool = False
+    max_time: float | None = None
+    n_jobs: int | None = None
+
+    # Parameters of scikit-learn's machine that this one lacks, and what they are here.
+    ELSEWHERE: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
     def __init_subclass__(cls, **options: Any) -> None:
         attach_named(cls)
+        declare_parameters(cls, cls.ELSEWHERE)
         super().__init_subclass__(**options)
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
     # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
-    F_SCALE: float = 1.0
-    F_LESS_OWN: bool = False
+    F_SCALE: ClassVar[float] = 1.0
+    F_LESS_OWN: ClassVar[bool] = False
 
     # What `max_iter=-1` stands for, unless it depends on the samples.
-    _default_steps: int | None = None
+    _default_steps: ClassVar[int | None] = None
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right."""
