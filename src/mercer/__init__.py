@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         RLSRegressorCV,
     )
     from mercer.estimators.kernel_machine import KernelMachine
-    from mercer.estimators.linear_path import LinearPath, linear_path
+    from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c.export import export_c
     from mercer.fitting.families.alpha_proof import certify
@@ -111,10 +111,10 @@ else:
         "export_c": "mercer.files.c.export",
         "Tabular": "mercer.tables.estimator",
         "KernelMachine": "mercer.estimators.kernel_machine",
-        "LinearPath": "mercer.estimators.linear_path",
+        "LinearPath": "mercer.estimators.linear",
         "certify": "mercer.fitting.families.alpha_proof",
         "check_kernel": "mercer.kernels",
-        "linear_path": "mercer.estimators.linear_path",
+        "linear_path": "mercer.estimators.linear",
         "load": "mercer.files",
         "save": "mercer.files",
         "show_versions": "mercer.versions",

@@ -1,7 +1,7 @@
 """Methods that answer from rooms above: explanations, theory, compression, probabilities, pictures.
 
 A class of a room below names one of these among its bases, and has its methods without importing from above
-(`mercer.fitting.pipeline.attached`). Each method imports its room when it is called.
+(`mercer.fitting.pipeline.machine`). Each method imports its room when it is called.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from mercer.errors import PROBABILITIES
-from mercer.fitting.pipeline.attached import attach
-from mercer.fitting.pipeline.compressed import missing_since_compressed
+from mercer.fitting.pipeline.machine import attach
 from mercer.fitting.pipeline.state import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
 
@@ -171,7 +170,11 @@ class MachineMethods:
         def __getattr__(self, name: str) -> Any:
             """Say what a compressed machine lacks; every other error, also of a property, is what it was."""
             if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
-                raise missing_since_compressed(self, name)
+                instead = "; its certificate is compression_.original_certificate" if name == "certificate_" else ""
+                raise AttributeError(
+                    f"this {type(self).__name__} was compressed, and {name} belongs to the original, which was trained "
+                    f"on the samples{instead}. Ask the original machine"
+                )
             return object.__getattribute__(self, name)
 
 

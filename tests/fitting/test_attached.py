@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import mercer
 from mercer import methods
-from mercer.fitting.pipeline.attached import attach
+from mercer.fitting.pipeline.machine import attach
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)

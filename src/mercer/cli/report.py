@@ -20,7 +20,7 @@ from mercer.cli.quality import ClassFigures, column_lines
 from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
-from mercer.fitting.reports.dual_status import free_and_bounded
+from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.tables.estimator import Tabular
 from mercer.tables.units import from_text, units_told
 

@@ -11,9 +11,18 @@ from sklearn.base import clone
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.compression.distance import apart_at, lengths_of, longest
 from mercer.expansion import Expansion
-from mercer.fitting.pipeline.compressed import KEPT, CompressionRecord
+from mercer.fitting.pipeline.machine import CompressionRecord
 from mercer.fitting.pipeline.state import check_state
 from mercer.kernels.matrices import dense
+
+# What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
+KEPT = frozenset(
+    [
+        *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
+        *("_per_class_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "epsilon_", "nu_"),
+        *("equivalent_C_", "_loss_", "lam_", "best_params_"),
+    ]
+)
 
 
 def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, moved: bool, retrained: bool) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.arrays import is_sparse
 from mercer.fitting.pipeline.state import chosen_of
-from mercer.fitting.reports.dual_status import free_vectors
+from mercer.fitting.reports.dual_margins import free_vectors
 from mercer.tables.estimator import Tabular
 
 

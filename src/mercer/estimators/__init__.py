@@ -32,11 +32,10 @@ if TYPE_CHECKING:
     from mercer.estimators.nu_svc import NuSVC
     from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
     from mercer.estimators.pegasos import PegasosSVC
-    from mercer.estimators.quantile import QuantileSVR
+    from mercer.estimators.ridge_path import RLSClassifierCV, RLSRegressorCV
     from mercer.estimators.rls import RLSClassifier, RLSRegressor
-    from mercer.estimators.rls_cv import RLSClassifierCV, RLSRegressorCV
     from mercer.estimators.svc import SVC
-    from mercer.estimators.svr import SVR, NuSVR
+    from mercer.estimators.svr import SVR, NuSVR, QuantileSVR
 else:
     __getattr__, __dir__ = on_demand(
         __name__,
@@ -51,11 +50,11 @@ else:
             "NystromRLS": "mercer.estimators.nystrom_rls",
             "NystromRLSClassifier": "mercer.estimators.nystrom_rls",
             "PegasosSVC": "mercer.estimators.pegasos",
-            "QuantileSVR": "mercer.estimators.quantile",
+            "QuantileSVR": "mercer.estimators.svr",
             "RLSClassifier": "mercer.estimators.rls",
             "RLSRegressor": "mercer.estimators.rls",
-            "RLSClassifierCV": "mercer.estimators.rls_cv",
-            "RLSRegressorCV": "mercer.estimators.rls_cv",
+            "RLSClassifierCV": "mercer.estimators.ridge_path",
+            "RLSRegressorCV": "mercer.estimators.ridge_path",
             "SVC": "mercer.estimators.svc",
             "SVR": "mercer.estimators.svr",
             "NuSVR": "mercer.estimators.svr",

@@ -10,9 +10,9 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
+from mercer.fitting.families.dual_machine import expect_squares
 from mercer.fitting.families.pairwise import PairwiseClassifier
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.units import expect_squares
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.kinds import Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks

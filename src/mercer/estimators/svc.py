@@ -12,14 +12,22 @@ from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
 from mercer.errors import PROBABILITIES
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.families.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
-from mercer.fitting.families.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
-from mercer.fitting.families.pairwise import PairwiseClassifier
+from mercer.fitting.families.pairwise import (
+    JOINT,
+    PairwiseClassifier,
+    bias_between,
+    centred_place,
+    joint_norms,
+    joint_problem,
+    joint_table,
+    outputs,
+    refuse_both_labels,
+    refuse_no_margin,
+)
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
-from mercer.fitting.pipeline.pair_tasks import PairTasks
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds, own_table
 from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin

@@ -12,8 +12,7 @@ from sklearn.base import clone
 
 from mercer.arrays import Floats, freeze, sums_by
 from mercer.estimators.svc import SVC
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.limits import deadline_of
+from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
 from mercer.fitting.pipeline.machine import trained_on
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive

@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Data, Floats
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
-from mercer.fitting.pipeline.attached import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Count, Text, fitted
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine, RandomState
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive

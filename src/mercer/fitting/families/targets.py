@@ -10,11 +10,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
-from mercer.data.targets import outputs
+from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.kinds import Flag, Labels, fitted
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
+from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
 
 
 @dataclass(frozen=True, eq=False)

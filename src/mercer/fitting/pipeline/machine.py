@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -24,9 +24,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
+from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
-from mercer.fitting.pipeline.attached import attach_named
-from mercer.fitting.pipeline.compressed import CompressionRecord
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
 from mercer.fitting.pipeline.state import fitted_names, freeze_fitted
@@ -35,9 +34,79 @@ from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.used_columns import narrowed
+from mercer.on_demand import methods_named
 from mercer.parameters import declare_parameters
 from mercer.rkhs import functions_of
 from mercer.threads import effective_n_threads
+
+# --- methods from rooms above -----------------------------------------------------------------------------------------
+#
+#     class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine): ...
+#
+# For a type checker, `NoveltyMethods` is that class of `mercer.methods`. When the program runs it is a name: it adds no
+# ancestor, and the methods of the class that `mercer` has registered under it become the machine's own.
+
+
+class _Named:
+    """A name among the bases of a class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return ()
+
+
+if TYPE_CHECKING:
+    from mercer.methods import ClassifierMethods as ClassifierMethods
+    from mercer.methods import MachineMethods as MachineMethods
+    from mercer.methods import NoveltyMethods as NoveltyMethods
+    from mercer.methods import RegressorMethods as RegressorMethods
+    from mercer.methods import RidgePathMethods as RidgePathMethods
+else:
+    ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
+    NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
+    RidgePathMethods = _Named("RidgePathMethods")
+
+# What every class has, and no method of it.
+_OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
+
+
+def attach_named(machine: type) -> None:
+    """Give a new class the methods that are named among its bases."""
+    for base in vars(machine).get("__orig_bases__", ()):
+        if isinstance(base, _Named):
+            attach(machine, methods_named(base.name))
+
+
+def attach(machine: type, methods: type) -> None:
+    """Give a class the methods of another, but for those that it defines itself."""
+    for name, method in vars(methods).items():
+        if name not in _OF_ANY_CLASS and name not in vars(machine):
+            setattr(machine, name, method)
+
+
+@dataclass(frozen=True, eq=False)
+class CompressionRecord:
+    """Numbers of a compression; arrays have one for each output."""
+
+    n_before: int  # vectors of the original
+    removed: int  # of which were removed without an error but rounding
+    moved: bool  # whether positions were found by gradient
+    retrained: bool
+    error: Floats  # at least ‖w − w'‖
+    b_change: Floats  # |b − b'|
+    lengths: Floats  # at least Σ |β_j| √k(x_j, x_j) of the original
+    at_vectors: Floats  # at least |⟨w − w', φ(z)⟩| at the vectors z that are kept: about zero for a projection
+
+    def check(self, name: str) -> None:
+        """An error for numbers that no compression has."""
+        for part in ("error", "b_change", "lengths", "at_vectors"):
+            if not (getattr(self, part) >= 0).all():
+                raise ModelFormatError(f"{name}.{part} must not be negative")
+        if self.removed > self.n_before:
+            raise ModelFormatError(f"{name}.removed must be at most n_before")
+
 
 # Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
 # them share the threads.
