@@ -22,7 +22,7 @@ from mercer.displays.drawing import (
     wrapped,
 )
 from mercer.displays.support import machine_and_rows
-from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.margins import Margins
 
 _STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "bounded": (COLOURS[1], "α = C")}

@@ -15,8 +15,8 @@ from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Function, Labels, Text, fitted
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Labels, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives

@@ -11,8 +11,8 @@ from mercer.arrays import Floats, inner
 from mercer.fitting.families.dual_machine import DualMachine, expect_squares, unit_of_kernel, unit_of_weights
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, Number, fitted
 from mercer.fitting.pipeline.machine import NoveltyMethods
+from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share

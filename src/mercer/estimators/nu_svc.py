@@ -14,7 +14,7 @@ from mercer.fitting.families.dual_machine import expect_squares
 from mercer.fitting.families.pairwise import PairwiseClassifier
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Number, fitted
+from mercer.fitting.pipeline.state import Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share

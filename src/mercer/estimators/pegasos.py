@@ -20,7 +20,6 @@ from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.stream_checks import check_stream, takes_samples
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
 from mercer.fitting.pipeline.machine import (
     CERTIFIED,
     ClassifierMethods,
@@ -29,6 +28,7 @@ from mercer.fitting.pipeline.machine import (
     MachineMethods,
     RandomState,
 )
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels.used_columns import expect_room

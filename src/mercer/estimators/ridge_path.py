@@ -22,8 +22,8 @@ from mercer.fitting.families.least_squares_machine import (
 )
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.machine import RidgePathMethods, attach_named
+from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
 from mercer.parameters import one_of

@@ -15,7 +15,7 @@ from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Flag, Number, fitted
+from mercer.fitting.pipeline.state import Array, Flag, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import not_negative, one_of, positive, share

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, freeze
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, fitted
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.parameters import integer, store
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import BoundKernel, Function, fitted
 from mercer.fitting.pipeline.machine import Machine, Training
+from mercer.fitting.pipeline.state import BoundKernel, Function, fitted
 from mercer.fitting.pipeline.telling import Progress
 from mercer.parameters import integer
 from mercer.solution import Report

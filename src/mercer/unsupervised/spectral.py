@@ -22,7 +22,7 @@ from mercer.data import samples
 from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, Limits
-from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
+from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
 from mercer.kernels import as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of, store

@@ -24,9 +24,8 @@ from mercer.files.mercer_file.own_table import OWN
 from mercer.files.mercer_file.stored_array import Array
 from mercer.files.scikit.kinds import Config
 from mercer.files.scikit.table import SCIKIT, Row
-from mercer.fitting.pipeline.kinds import Unsaved, expect
 from mercer.fitting.pipeline.machine import Machine
-from mercer.fitting.pipeline.state import fitted_names, restored, state_of
+from mercer.fitting.pipeline.state import Unsaved, expect, fitted_names, restored, state_of
 
 # What set_output was told, in scikit-learn's name for it.
 _OUTPUT: Final = "_sklearn_output_config"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.files.scikit.kinds import MOST_OUTPUTS, Model, check_columns, check_pattern
-from mercer.fitting.pipeline.kinds import Labels, ListOf, expect, is_count, is_number
+from mercer.fitting.pipeline.state import Labels, ListOf, expect, is_count, is_number
 
 _STEP = Model(methods=("transform",), words=("passthrough", None))
 _PART = Model(methods=("transform",), words=("passthrough", "drop"))

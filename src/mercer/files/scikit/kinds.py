@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.kinds import Array, Kind, ListOf, expect, is_count
+from mercer.fitting.pipeline.state import Array, Kind, ListOf, expect, is_count
 
 # Columns of a dense row, 8 MB; as many as HashingVectorizer makes by default.
 MOST_OUTPUTS: Final = 2**20
@@ -79,6 +79,16 @@ class Config(Kind):
     def check(self, name: str, value: Any, model: Any) -> None:
         known = isinstance(value, dict) and value.get("transform", "default") in ("default", "pandas", "polars", None)
         expect(known and value.keys() <= {"transform"}, f"{name} must name a container of transform")
+
+
+@dataclass(frozen=True)
+class One(Kind):
+    """One of a few values."""
+
+    of: tuple[Any, ...]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        expect(any(type(value) is type(one) and value == one for one in self.of), f"{name} must be one of {self.of}")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mercer.files.scikit import checks
-from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, Type, Vocabulary
-from mercer.fitting.pipeline.kinds import (
+from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, One, Type, Vocabulary
+from mercer.fitting.pipeline.state import (
     Array,
     Count,
     Flag,
@@ -21,7 +21,6 @@ from mercer.fitting.pipeline.kinds import (
     ListOf,
     Names,
     Number,
-    One,
     Places,
     Text,
     Unsaved,
@@ -76,7 +75,7 @@ def _row(module: str, **fitted: Kind) -> Row:
     return row(f"sklearn.{module}", **fitted)
 
 
-def _floats(*shape: str | None, or_none: bool = False) -> Array:
+def _floats(*shape: str | None, or_none: bool = False) -> Kind:
     """Numbers of any width, NaN and infinity among them."""
     return Array(*shape, kinds="f", or_none=or_none)
 

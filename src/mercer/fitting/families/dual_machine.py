@@ -19,7 +19,8 @@ from mercer.data import samples
 from mercer.data.table import Table
 from mercer.fitting.families.stream_checks import takes_samples
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import (
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
+from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,
     Count,
@@ -32,7 +33,6 @@ from mercer.fitting.pipeline.kinds import (
     Vectors,
     fitted,
 )
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
 from mercer.fitting.pipeline.task import Solutions, Tasks
 from mercer.fitting.pipeline.telling import warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start

@@ -16,8 +16,8 @@ from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.machine import RandomState
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores

@@ -23,9 +23,19 @@ from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
 from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods
-from mercer.fitting.pipeline.state import fitted_names
+from mercer.fitting.pipeline.state import (
+    Array,
+    BoundKernel,
+    Count,
+    Flag,
+    Function,
+    Number,
+    Record,
+    Text,
+    fitted,
+    fitted_names,
+)
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.fitting.reports.coefficients import diagonal_of, expansion_of, weight_vector

@@ -15,8 +15,8 @@ from mercer.arrays import Data, Floats
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Count, Text, fitted
 from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
+from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive

@@ -22,8 +22,8 @@ from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.families.stream_checks import takes_samples
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.pipeline.machine import ClassifierMethods
+from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.pipeline.task import Solutions, Solved
 from mercer.fitting.reports.coefficients import (
     Box,

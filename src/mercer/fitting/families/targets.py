@@ -12,8 +12,8 @@ from mercer.arrays import Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.pipeline.kinds import Flag, Labels, fitted
 from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.state import Flag, Labels, fitted
 
 
 @dataclass(frozen=True, eq=False)

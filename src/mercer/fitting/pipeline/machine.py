@@ -27,8 +27,18 @@ from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
-from mercer.fitting.pipeline.state import fitted_names, freeze_fitted
+from mercer.fitting.pipeline.state import (
+    Array,
+    Count,
+    Flag,
+    Names,
+    Proof,
+    Record,
+    Text,
+    fitted,
+    fitted_names,
+    freeze_fitted,
+)
 from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import WarmStart

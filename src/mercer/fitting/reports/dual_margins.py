@@ -16,7 +16,7 @@ from mercer.data.labels import Pair, names_of, plane_coefficients, planes
 from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.fitting.pipeline.task import Solutions
 from mercer.margins import NearestPoints
 
