@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, replace
 from functools import partial
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -17,8 +18,8 @@ from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.expansion import Expansion
 from mercer.fitting.families.classifier import OneAgainstRest
+from mercer.fitting.families.dual_machine import takes_samples
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.stream_checks import check_stream, takes_samples
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
 from mercer.fitting.pipeline.machine import (
     CERTIFIED,
@@ -27,10 +28,12 @@ from mercer.fitting.pipeline.machine import (
     KernelChoice,
     MachineMethods,
     RandomState,
+    kernel_of,
 )
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
+from mercer.kernels import Kernel
 from mercer.kernels.used_columns import expect_room
 from mercer.parameters import integer, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
@@ -354,7 +357,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
         """One pass over a chunk."""
-        check_stream(self, super()._kernel())
+        _check_stream(self)
         first = not hasattr(self, "_theta_")
         labels = known_classes(classes, None if first else self.classes_)
         if first:
@@ -382,3 +385,48 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
             self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
         self._adopt(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
+
+
+def _check_stream(machine: PegasosSVC) -> None:
+    """Refuse parameters that a chunk alone cannot serve, and such as were changed since the first one."""
+    kernel = kernel_of(vars(machine))
+    for name in ("early_stopping", "certificate"):
+        if getattr(machine, name):
+            raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
+    if isinstance(machine.class_weight, str):
+        raise ValueError(
+            f"class_weight={machine.class_weight!r} needs all labels at once; give a dict from label to weight"
+        )
+    if kernel.accepts == "gram":
+        raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
+    if not hasattr(machine, "_theta_"):
+        return
+    linear = not hasattr(machine, "_expansion_")
+    if (machine.kernel == "linear") != linear or _is_another(kernel, machine.kernel_):
+        _refuse("kernel", machine.kernel, machine.kernel_)
+    biased = machine.bias == "regularized"
+    if biased is not _had_bias(machine, linear, biased):
+        _refuse("bias", machine.bias, "'regularized'" if machine.bias is False else False)
+
+
+def _is_another(asked: Kernel, used: Kernel) -> bool:
+    """Whether a kernel is of another kind, or has other numbers; "scale" and the like stand for any number."""
+    now, then = asked.get_params(), used.get_params()
+    numbers = [name for name, value in now.items() if isinstance(value, Real)]
+    return type(asked) is not type(used) or now.keys() != then.keys() or any(now[k] != then[k] for k in numbers)
+
+
+def _had_bias(machine: PegasosSVC, linear: bool, otherwise: bool) -> bool:
+    """Whether the machine learnt a bias; `otherwise` where all of its functions happen to pass through the origin."""
+    if linear:
+        return bool(machine._theta_.shape[1] > machine.n_features_in_)
+    if machine.intercept_.any():
+        return True
+    return otherwise and not machine.dual_coef_.sum(axis=1).any()
+
+
+def _refuse(name: str, now: Any, then: Any) -> None:
+    raise ValueError(
+        f"{name}={now!r} was set after training began with {name}={then}, and steps cannot go on as another machine; "
+        f"set {name} back, or start anew with fit or fit_stream"
+    )

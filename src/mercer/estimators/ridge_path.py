@@ -22,7 +22,7 @@ from mercer.fitting.families.least_squares_machine import (
 )
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import RidgePathMethods, attach_named
+from mercer.fitting.pipeline.machine import RidgePathMethods, attach_named, kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.kernels import Kernel
@@ -34,13 +34,15 @@ from mercer.solvers.least_squares.path import best_of, solve_path
 
 @dataclass(frozen=True, eq=False)
 class PathSource:
-    """What a path makes machines of: one that is not fitted, and the training samples, where those are kept.
+    """What a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the training
+    samples, where those are kept.
 
     `member`, `y` and `weight` are of each training row the sample in X that it is, its target, and its weight with that
     of its class; `names` are those of the features.
     """
 
     machine: Any
+    params: dict[str, Any]
     X: Any
     member: Indices
     y: Any
@@ -49,7 +51,7 @@ class PathSource:
 
     def fitted(self, lam: float, X: Any, y: Any, sample_weight: Any) -> Any:
         """The machine at one λ, on these samples, or on those that are kept."""
-        model = clone(self.machine).set_params(lam=lam)
+        model = clone(self.machine).set_params(lam=lam, **self.params)
         if X is not None:
             return model.fit(X, y, sample_weight=sample_weight)
         if "class_weight" in model.get_params(deep=False):  # which the weights hold already
@@ -181,21 +183,18 @@ class _ChoosesLam(LeastSquaresMachine):
         return min(self._kernels(), key=lambda kernel: kernel.mergeable)
 
     def _kernels(self) -> list[Kernel]:
-        kernels = [clone(self).set_params(grid=None, **params)._own_kernel() for params in self._points()]
+        kernels = [kernel_of(vars(self) | params) for params in self._points()]
         if len({kernel.accepts for kernel in kernels}) > 1:
             raise ValueError(f"the kernels in grid={self.grid!r} take different kinds of samples; search them apart")
         return kernels
-
-    def _own_kernel(self) -> Kernel:
-        kernel: Kernel = super()._kernel()
-        return kernel
 
     def _points(self) -> list[dict[str, Any]]:
         """The kernel parameters of each point of the grid."""
         if self.grid is None:
             return [{}]
         found = list(ParameterGrid(self.grid))
-        wrong = sorted({name for params in found for name in params if name.partition("__")[0] not in _GRID})
+        names = {name for params in found for name in params}
+        wrong = sorted(name for name in names if name not in _GRID and not name.startswith("kernel__"))
         if wrong or not found:
             raise ValueError(
                 f"grid may hold kernel, degree, gamma, coef0 and kernel__ parameters, each with values to try; "
@@ -227,6 +226,7 @@ class _ChoosesLam(LeastSquaresMachine):
         self._conclude_rows(own, best.solution.best, self.lam_)
         # The samples stay at hand only where the machine is made of them anyway.
         samples = self._expansion_.vectors if best.solution.best.C is not None else None
+        model = self._with_one_lam()
         self.paths_ = tuple(
             RidgePath(
                 lams=s.solution.lams,
@@ -237,25 +237,27 @@ class _ChoosesLam(LeastSquaresMachine):
                 scores=s.solution.scores,
                 criterion=self.criterion,
                 params=params,
-            ).made_of(self._source(own, params, samples))
+            ).made_of(
+                PathSource(
+                    model,
+                    params,
+                    samples,
+                    fit.merged.member,
+                    np.asarray(fit.y)[fit.merged.rows],
+                    fit.merged.own_weight,
+                    getattr(self, "feature_names_in_", None),
+                )
+            )
             for params, s in zip(self._points(), solved, strict=True)
         )
-        self.path_ = self.paths_[solved.index(best)]
+        self.path_ = self.paths_[list(solved).index(best)]
         self.best_params_ = self.path_.params
 
-    def _source(self, fit: Fit, params: dict[str, Any], samples: Any) -> PathSource:
-        """What the path of a point of the grid makes machines of."""
+    def _with_one_lam(self) -> Any:
+        """The machine of one λ with these parameters, of which none is shared with the caller."""
+        own = vars(self)
         model = self._one_lam()
-        own = self.get_params(deep=False)
-        model.set_params(**{name: own[name] for name in model.get_params(deep=False) if name in own})
-        return PathSource(
-            model.set_params(**params),
-            samples,
-            fit.merged.member,
-            np.asarray(fit.y)[fit.merged.rows],
-            fit.merged.own_weight,
-            getattr(self, "feature_names_in_", None),
-        )
+        return clone(model.set_params(**{name: own[name] for name in model.get_params(deep=False) if name in own}))
 
     # --- λ -----------------------------------------------------------------------------------------------------------
 

@@ -12,19 +12,7 @@ from typing import Any, Final
 
 from mercer.files.scikit import checks
 from mercer.files.scikit.kinds import Categories, Config, Edges, Made, Model, One, Type, Vocabulary
-from mercer.fitting.pipeline.state import (
-    Array,
-    Count,
-    Flag,
-    Kind,
-    Labels,
-    ListOf,
-    Names,
-    Number,
-    Places,
-    Text,
-    Unsaved,
-)
+from mercer.fitting.pipeline.state import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, Places, Text, Unsaved
 
 Check = Callable[[Any], None]
 

@@ -10,17 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import (
-    Classes,
-    Pair,
-    between,
-    class_weights,
-    codes_among,
-    names_of,
-    planes,
-    read_labels,
-    winner,
-)
+from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.reports.dual_margins import PlaneDuals
 from mercer.margins import Margins, SeveralMargins, divide

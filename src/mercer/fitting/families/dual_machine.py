@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Floats, Indices, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
-from mercer.fitting.families.stream_checks import takes_samples
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
 from mercer.fitting.pipeline.state import (
@@ -52,6 +51,16 @@ from mercer.solvers import SOLVERS
 from mercer.solvers.linear.direction import few_columns
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.solver import Solver, choose_solver
+
+
+def takes_samples(machine: Machine) -> bool:
+    """Whether a machine can be given some samples after others; AttributeError, so that `hasattr` says no, if not."""
+    if getattr(machine.kernel, "accepts", machine.kernel) in ("gram", "precomputed"):
+        raise AttributeError(
+            "partial_fit cannot add samples to a precomputed kernel, which needs their values with all others; fit the "
+            "larger matrix (SVC and the like: with warm_start=True, the old samples first)"
+        )
+    return True
 
 
 class DualMachine(MachineMethods, Machine):

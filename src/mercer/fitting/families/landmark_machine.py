@@ -16,7 +16,7 @@ from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
-from mercer.fitting.pipeline.machine import RandomState
+from mercer.fitting.pipeline.machine import RandomState, kernel_of
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
@@ -124,7 +124,7 @@ class LandmarkMachine(OutputsMachine):
         if y is not None or sample_weight is not None:
             raise ValueError("a stream carries its own targets and weights: y and sample_weight must be None")
         self._check_parameters()
-        kernel = self._kernel()
+        kernel = kernel_of(vars(self))
         if kernel.accepts != "vectors":
             raise ValueError(f"a stream holds vectors, but {kernel!r} takes {kernel.accepts}; give all samples at once")
         limits = Limits.of(self, self._max_steps(0))

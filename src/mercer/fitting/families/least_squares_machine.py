@@ -23,7 +23,7 @@ from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
-from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods
+from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods, kernel_of
 from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,
@@ -277,7 +277,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
                 "samples; call partial_fit from the start, or fit with solver='covariance'"
             )
         self._check_parameters()
-        kernel = self._kernel()
+        kernel = kernel_of(vars(self))
         X = read_samples(self, X, kernel, reset=first)
         limits = Limits.of(self, self._max_steps(0))
         d = X.shape[1]

@@ -19,8 +19,7 @@ from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
-from mercer.fitting.families.dual_machine import DualMachine
-from mercer.fitting.families.stream_checks import takes_samples
+from mercer.fitting.families.dual_machine import DualMachine, takes_samples
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassifierMethods
 from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class

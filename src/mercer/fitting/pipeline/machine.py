@@ -369,24 +369,13 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel object: `kernel__gamma`."""
-        inner = next((name for name in params if name.startswith("kernel__")), None)
-        kernel = params.get("kernel", getattr(self, "kernel", None))
-        if inner is not None and isinstance(kernel, str):
-            raise ValueError(
-                f"{inner} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
-                f"{inner.removeprefix('kernel__')} itself, or give an object such as kernel=mercer.kernels.Gaussian()"
-            )
+        _refuse_parts_of_a_name(params.get("kernel", vars(self).get("kernel")), params)
         super().set_params(**params)
         return self
 
-    def _kernel(self) -> Any:
+    def _kernel(self) -> Kernel | None:
         """The kernel as an object of our own, not yet bound to data; a linear machine has none."""
-        if not hasattr(self, "kernel"):
-            return None
-        if isinstance(self.kernel, Kernel):  # what the caller does to it later must not change a model
-            return clone(self.kernel)
-        given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
-        return as_kernel(self.kernel, **given)
+        return kernel_of(vars(self)) if "kernel" in vars(self) else None
 
     def _unfinished(self, X: Any) -> str:
         """What a fit that stopped early reached, and what to do about it."""
@@ -406,6 +395,28 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         if ratio > 100:
             return text + f"the features' scales differ by a factor of {ratio:.1e}; standardise them"
         return text + f"{price}raise tol or scale the features"
+
+
+def kernel_of(parameters: Mapping[str, Any]) -> Kernel:
+    """The kernel that parameters of a machine stand for, not yet bound to data: an object that nobody else has."""
+    kernel = parameters["kernel"]
+    inner = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
+    _refuse_parts_of_a_name(kernel, inner)
+    if isinstance(kernel, Kernel):
+        own: Kernel = clone(kernel)
+        own.set_params(**{name.removeprefix("kernel__"): value for name, value in inner.items()})
+        return own
+    given = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
+    return as_kernel(kernel, **given)
+
+
+def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
+    inner = next((name for name in params if name.startswith("kernel__")), None)
+    if inner is not None and isinstance(kernel, str):
+        raise ValueError(
+            f"{inner} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
+            f"{inner.removeprefix('kernel__')} itself, or give an object such as kernel=mercer.kernels.Gaussian()"
+        )
 
 
 def tasks_of(machine: Machine, fit: Fit) -> Tasks:

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Solved:
         return float(self.solution.beta.sum()) if bias == "regularized" else 0.0
 
 
-class Tasks(Sequence[Task]):
+class Tasks:
     """The tasks of one fit."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
@@ -64,11 +64,7 @@ class Tasks(Sequence[Task]):
     def __len__(self) -> int:
         return len(self._tasks)
 
-    @overload
-    def __getitem__(self, k: int) -> Task: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[Task]: ...
-    def __getitem__(self, k: int | slice) -> Any:
+    def __getitem__(self, k: int) -> Task:
         return self._tasks[k]
 
     def __iter__(self) -> Iterator[Task]:
@@ -92,7 +88,7 @@ class Tasks(Sequence[Task]):
         return Tasks(replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in self)
 
 
-class Solutions(Sequence[Solved]):
+class Solutions:
     """What was found for the tasks of a fit, a row for each.
 
     Of dual problems there are columns over all of them, one problem after another. Per variable, those of problem k
@@ -110,25 +106,21 @@ class Solutions(Sequence[Solved]):
     rows: Indices
     row_ends: Indices
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
+    def __init__(self, tasks: Tasks) -> None:
         self.tasks = tasks
         self._found: list[Solved] = []
 
     @classmethod
     def of(cls, rows: Sequence[Solved]) -> Self:
         """A table of these rows."""
-        made = cls([one.task for one in rows])
+        made = cls(Tasks(one.task for one in rows))
         made._found.extend(rows)
         return made
 
     def __len__(self) -> int:
         return len(self.tasks)
 
-    @overload
-    def __getitem__(self, k: int) -> Solved: ...
-    @overload
-    def __getitem__(self, k: slice) -> list[Solved]: ...
-    def __getitem__(self, k: int | slice) -> Any:
+    def __getitem__(self, k: int) -> Solved:
         return self._found[k]
 
     def __iter__(self) -> Iterator[Solved]:
@@ -309,9 +301,7 @@ class PairTasks(Tasks):
     def __len__(self) -> int:
         return self.layout.n
 
-    def __getitem__(self, k: int | slice) -> Any:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
+    def __getitem__(self, k: int) -> Task:
         k = range(len(self))[k]
         begin, end = self.layout.offsets[k], self.layout.offsets[k + 1]
         problem, rows = self.problem.some(slice(begin, end)), self.layout.rows[begin:end]
@@ -365,9 +355,7 @@ class PairSolutions(Solutions):
         self.samples = self.rows = tasks.layout.rows
         self.variables = self.row_ends = tasks.layout.offsets
 
-    def __getitem__(self, k: int | slice) -> Any:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(len(self)))]
+    def __getitem__(self, k: int) -> Solved:
         k = range(len(self))[k]
         cut, found, reason = self._cut(k), self._results, self._reasons.get(k, "converged")
         solution = Solution(found.beta[cut], int(found.steps[k]), reason, u=found.u[cut])
