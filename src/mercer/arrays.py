@@ -18,6 +18,7 @@ Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 # Samples as users hand them over: rows of numbers, also a frame's, sparse rows, a kernel matrix, or strings.
 Data = ArrayLike | sp.sparray | sp.spmatrix | Sequence[str]
+Weights = ArrayLike | None
 
 # Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
 # which Python notices only between two steps, takes effect within a tenth of a second.

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from mercer.errors import PROBABILITIES
@@ -18,7 +19,7 @@ from mercer.fitting.pipeline.state import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
 
 if TYPE_CHECKING:
-    from mercer.arrays import Floats
+    from mercer.arrays import Data, Floats, Weights
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
     from mercer.displays import RidgePathDisplay
@@ -30,7 +31,7 @@ class MachineMethods:
     """Of every machine with a certificate."""
 
     def explain(
-        self, X: Any, background: Any = None, *, background_weight: Any = None, verbose: bool = False
+        self, X: Data, background: Any = None, *, background_weight: Any = None, verbose: bool = False
     ) -> Explanation:
         """Exact Shapley values: how much each feature adds to f(x), compared with background rows.
 
@@ -57,7 +58,7 @@ class MachineMethods:
 
         return explain(self, X, background, background_weight=background_weight, verbose=verbose)
 
-    def gradient_importance(self, X: Any, sample_weight: Any = None) -> Floats:
+    def gradient_importance(self, X: Data, sample_weight: Weights = None) -> Floats:
         """The mean of |∂f/∂x_j| over samples, for each feature: how much f reacts to small changes of it.
 
         Parameters
@@ -77,12 +78,12 @@ class MachineMethods:
 
     def partial_dependence(
         self,
-        X: Any,
+        X: Data,
         features: Any,
         *,
         grid: Any = None,
         grid_resolution: int = 50,
-        sample_weight: Any = None,
+        sample_weight: Weights = None,
         individual: bool = False,
     ) -> PartialDependence:
         """The mean of f over samples in which one or two features are set to the values of a grid.
@@ -118,7 +119,7 @@ class MachineMethods:
             individual=individual,
         )
 
-    def reasons(self, X: Any, n: int = 5, *, output: int = 0) -> list[Reasons]:
+    def reasons(self, X: Data, n: int = 5, *, output: int = 0) -> list[Reasons]:
         """The support vectors that decide about each sample: those with the largest |β_i k(x, x_i)|.
 
         Parameters
@@ -138,7 +139,7 @@ class MachineMethods:
 
         return reasons(self, X, n, output)
 
-    def insight(self, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
+    def insight(self, X: Data, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
         """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
 
         Parameters
@@ -190,12 +191,12 @@ class ClassifierMethods:
 
     def calibrate(
         self,
-        X: Any,
-        y: Any,
+        X: Data,
+        y: ArrayLike,
         *,
         method: str = "sigmoid",
         cv: Any = 5,
-        sample_weight: Any = None,
+        sample_weight: Weights = None,
         verbose: bool = False,
     ) -> CalibratedClassifier:
         """This machine with probabilities, learned from decision values of samples that were left out.
@@ -251,7 +252,7 @@ class RegressorMethods:
     """Of a regressor that can be given intervals."""
 
     def calibrate(
-        self, X: Any, y: Any, *, cv: Any = 5, sample_weight: Any = None, verbose: bool = False
+        self, X: Data, y: ArrayLike, *, cv: Any = 5, sample_weight: Weights = None, verbose: bool = False
     ) -> CalibratedRegressor:
         """This machine with intervals, from residuals of samples that were left out.
 
@@ -291,7 +292,7 @@ class NoveltyMethods:
         @property
         def prob_density_marks_(self) -> Any: ...
 
-    def calibrate(self, X: Any, *, cv: Any = 5, sample_weight: Any = None) -> Self:
+    def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
         """A copy of this machine with `predict_proba`: how normal a sample is, as a rank in steps of a tenth.
 
         Ten marks divide the decision values of samples below 0, and those from 0 on, into five groups of equal size
@@ -317,7 +318,7 @@ class NoveltyMethods:
         return calibrated
 
     @available_if(_has_marks)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Data) -> Floats:
         """How probable it is that a sample is an outlier, −1, and that it is like those trained on, +1.
 
         Parameters

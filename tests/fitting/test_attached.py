@@ -42,7 +42,7 @@ def test_calibrate_is_that_of_the_kind(machines, given):
 
 def test_they_are_documented_with_the_machine():
     page = pydoc.plain(pydoc.render_doc(mercer.SVC))
-    for method in ("explain(self, X: 'Any', background", "calibrate(self, X", "insight(self, X", "compression_"):
+    for method in ("explain(self, X: 'Data', background", "calibrate(self, X", "insight(self, X", "compression_"):
         assert method in page
 
 

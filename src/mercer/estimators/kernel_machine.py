@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Data, Floats, freeze
 from mercer.data.labels import signs
 from mercer.exact_parts import exact_parts
 from mercer.fitting.families.classifier import OneAgainstRest
@@ -221,7 +221,7 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
         self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1.
 
         Parameters

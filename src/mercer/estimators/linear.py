@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Data, Floats, Weights, freeze
 from mercer.certificates.certificate import Certificate
 from mercer.data.labels import Classes, Pair, signs
 from mercer.fitting.families.classifier import OneAgainstRest
@@ -298,7 +299,9 @@ class LinearPath:
         return f"LinearPath({values}, {d} features, gap <= {self.gap.max():.1e})"
 
 
-def linear_path(X: Any, y: Any, *, Cs: Sequence[float], sample_weight: Any = None, **options: Any) -> LinearPath:
+def linear_path(
+    X: Data, y: ArrayLike, *, Cs: Sequence[float], sample_weight: Weights = None, **options: Any
+) -> LinearPath:
     """LinearSVC of two classes for every C of `Cs`, by warm starts.
 
     Parameters

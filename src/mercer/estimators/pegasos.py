@@ -10,10 +10,11 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, stack, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.expansion import Expansion
@@ -195,7 +196,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     def _kernel(self) -> Any:
         return self.kernel_ if hasattr(self, "kernel_") else super()._kernel()
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         if not hasattr(self, "classes_"):
             return super()._read(y)
         every = planes(len(self.classes_), against_rest=True)
@@ -292,13 +293,13 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         self._theta_, self._total_ = freeze(iterates.theta), freeze(iterates.total)
         self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
 
-    def _unfinished(self, X: Any) -> str:
+    def _unfinished(self, X: Data) -> str:
         return (
             f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "
             "Raise max_time or alpha, or lower max_iter"
         )
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Data) -> Floats:
         check_is_fitted(self)
         if not self._linear:
             return super()._decision(X)
@@ -307,7 +308,9 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     # --- streams ---------------------------------------------------------------------------------------------------
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
         """Go on training with one pass over a chunk: every row is visited as often as its weight says.
 
         Parameters
@@ -355,7 +358,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             raise ValueError("the stream holds no chunk: there is nothing to train on")
         return self._become(learner)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
+    def _learn(self, X: Data, y: ArrayLike, classes: Any, sample_weight: Weights, deadline: float) -> None:
         """One pass over a chunk."""
         _check_stream(self)
         first = not hasattr(self, "_theta_")

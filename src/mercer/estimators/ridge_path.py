@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from mercer.arrays import Floats, Indices, freeze, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, take
 from mercer.estimators.rls import RLSClassifier, RLSRegressor
 from mercer.fitting.families.least_squares_machine import (
     LeastSquaresClassifier,
@@ -49,7 +49,7 @@ class PathSource:
     weight: Floats
     names: Any = None
 
-    def fitted(self, lam: float, X: Any, y: Any, sample_weight: Any) -> Any:
+    def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
         """The machine at one λ, on these samples, or on those that are kept."""
         model = clone(self.machine).set_params(lam=lam, **self.params)
         if X is not None:
@@ -115,7 +115,7 @@ class RidgePath(RidgePathMethods):
         object.__setattr__(self, "_source", source)
         return self
 
-    def at(self, lam: float, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+    def at(self, lam: float, X: Data | None = None, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
 
         Parameters

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from mercer.arrays import Data, Weights
 from mercer.data.labels import known_classes
 from mercer.fitting.families.least_squares_machine import (
     LeastSquaresClassifier,
@@ -65,7 +67,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     """
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
 
         Parameters
@@ -80,7 +82,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
         return self._learn(X, y, sample_weight, 1)
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Take back samples that were learnt before; for linear kernels.
 
         Parameters
@@ -129,7 +131,9 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     """
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
         """Learn from more samples; for linear kernels. The first call must name all `classes` that will come.
 
         Parameters
@@ -146,7 +150,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
         return self._learn_classes(X, y, classes, sample_weight, 1)
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Take back samples that were learnt before; for linear kernels.
 
         Parameters
@@ -160,7 +164,9 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
         """
         return self._learn_classes(X, y, None, sample_weight, -1)
 
-    def _learn_classes(self, X: Any, y: Any, classes: Any, sample_weight: Any, sign: int) -> Self:
+    def _learn_classes(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None, sample_weight: Weights, sign: int
+    ) -> Self:
         labels = known_classes(classes, getattr(self, "classes_", None))
         if isinstance(self.class_weight, str):
             raise ValueError(

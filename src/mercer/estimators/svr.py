@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Data, Floats, Weights, freeze
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
@@ -227,7 +227,7 @@ class QuantileSVR(KernelRegressor):
         self._flat_ = np.ndim(self.quantiles) == 0
         self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Data) -> Floats:
         """The quantiles of each sample: one number, or a column per quantile.
 
         Parameters
@@ -241,7 +241,7 @@ class QuantileSVR(KernelRegressor):
         rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
         return np.asarray(np.sort(values, axis=1)[:, rank])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
         """1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − the τ-quantile of y), in the mean of all quantiles.
 
         1 is perfect, 0 as good as the same number everywhere. R² would judge a quantile by its distance from the mean.

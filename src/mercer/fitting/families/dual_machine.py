@@ -10,11 +10,12 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, n_samples, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
 from mercer.fitting.pipeline.fit import Fit, read_samples
@@ -199,7 +200,7 @@ class DualMachine(MachineMethods, Machine):
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
         The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at

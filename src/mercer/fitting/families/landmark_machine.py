@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import Data, freeze, megabytes, n_samples, take
+from mercer.arrays import Data, Weights, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
@@ -78,7 +79,7 @@ class LandmarkMachine(OutputsMachine):
 
     _stream_targets: ClassVar[type[StreamTargets]]
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.
 
         Parameters
@@ -109,7 +110,7 @@ class LandmarkMachine(OutputsMachine):
     def _n_landmarks(self) -> int:
         return iterations("n_landmarks", self.n_landmarks, 1000)
 
-    def _merges(self, X: Any, budget: int) -> bool:
+    def _merges(self, X: Data, budget: int) -> bool:
         return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
 
     def _merge_codes(self, target: Targets) -> Any:
@@ -118,7 +119,7 @@ class LandmarkMachine(OutputsMachine):
         values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
         return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+    def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
         if not is_stream(X):
             return super()._input(X, y, sample_weight)
         if y is not None or sample_weight is not None:
@@ -191,7 +192,7 @@ class LandmarkMachine(OutputsMachine):
         n, weight = len(merged.weight), float(merged.weight.sum())
         return _Source(lambda: [everything], pool, n, weight, fit.target, rng, rows=merged.first)
 
-    def _stream_source(self, X: Any, rng: np.random.Generator) -> _Source:
+    def _stream_source(self, X: Data, rng: np.random.Generator) -> _Source:
         reader = self._stream_targets()
         stream = Stream(self, X, reader.read)
         peeked: Peeked | None = None

@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, sums_by
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
 from mercer.data.labels import class_weights
@@ -144,7 +145,7 @@ class LeastSquaresMachine(OutputsMachine):
         """Residuals of rows of equal samples and targets, for all of the caller's rows."""
         return self._own_rows(fit, residuals[_distinct(fit).group])
 
-    def _unfinished(self, X: Any) -> str:
+    def _unfinished(self, X: Data) -> str:
         if self.stop_reason_ in ("max_iter", "max_time"):
             found = self.certificate_
             return (
@@ -182,7 +183,7 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     _: KW_ONLY
     class_weight: ClassWeight = None
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         target = super()._targets(y, classes)
         if classes is None:
             return target
@@ -261,13 +262,15 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, sign: int, classes: Any = None) -> Self:
+    def _learn(
+        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None = None
+    ) -> Self:
         """Add samples to the sums (sign 1) or take them out (−1), and solve again; all or nothing."""
         trained = copy.copy(self)
         trained._go_on(X, y, sample_weight, sign, classes)
         return self._become(trained)
 
-    def _go_on(self, X: Any, y: Any, sample_weight: Any, sign: int, classes: Any) -> None:
+    def _go_on(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
         first = not hasattr(self, "_expansion_")
         if first and sign < 0:
             check_is_fitted(self)
@@ -278,15 +281,15 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             )
         self._check_parameters()
         kernel = kernel_of(vars(self))
-        X = read_samples(self, X, kernel, reset=first)
+        read = read_samples(self, X, kernel, reset=first)
         limits = Limits.of(self, self._max_steps(0))
-        d = X.shape[1]
+        d = read.shape[1]
         if covariance_bytes(d) > limits.budget:
             raise memory_error(f"the covariance of {d} features", covariance_bytes(d), limits.budget, "fewer features")
         target = self._targets(y, classes)
-        check_consistent_length(X, target.Y)
+        check_consistent_length(read, target.Y)
         weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
-        sums = self._sums_with(X, target.Y, weight, sign)
+        sums = self._sums_with(read, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0, n_threads=limits.n_threads)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
@@ -297,7 +300,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self._conclude_solution(kernel, solved.solution, self._lam())
         self._conclude_targets(target)
         if not self.converged_:
-            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(X))
+            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(read))
 
     def _forgotten(self) -> str:
         return (

@@ -9,10 +9,11 @@ from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, n_samples, row_blocks, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, n_samples, row_blocks, take
 from mercer.certificates.hulls import Centring
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
@@ -91,7 +92,9 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
         The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
@@ -117,13 +120,14 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         if classes is not None:
             unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
             if len(unexpected):
-                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
+                expected = np.asarray(classes).tolist()
+                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={expected}")
         super().partial_fit(X, y, sample_weight)
         return self
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
 
         Parameters
@@ -137,7 +141,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
         return self._by_class(X, scores)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
         against the rest the one with the largest f.
 
@@ -155,7 +159,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             values = self._decision(X)
         return np.asarray(self.classes_[winner(values)])
 
-    def _by_class(self, X: Any, summed: Callable[[Floats, int], Floats]) -> Floats:
+    def _by_class(self, X: Data, summed: Callable[[Floats, int], Floats]) -> Floats:
         """One number per class from the values of its pairs, which are not kept: there may be half a million."""
         X, k = self._to_decide(X), len(self.classes_)
         blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
@@ -170,7 +174,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def _plane_norms(self) -> Floats:
         return plane_norms(self)
 
-    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+    def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
         return plane_duals(self, X, codes)
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:

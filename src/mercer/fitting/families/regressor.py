@@ -4,12 +4,12 @@ tasks."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Data, Floats, Indices
 from mercer.data.samples import codes_of, numbers
 from mercer.fitting.families.dual_machine import DualMachine, unit_of_targets
 from mercer.fitting.pipeline.fit import Fit
@@ -22,12 +22,12 @@ from mercer.problems.dual_problem import DualProblem
 class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is one number per sample."""
 
-    def _read(self, y: Any) -> tuple[Indices, Floats]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
         """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
         target = numbers(y)
         return codes_of(target), target
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Data) -> Floats:
         """f(x) of each sample.
 
         Parameters

@@ -6,9 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
@@ -40,7 +41,7 @@ class OutputsMachine(MachineMethods, Machine):
     bias: bool = True
     cache_size: float = 1000
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         """y as numbers; `classes` are those known before."""
         raise NotImplementedError
 
@@ -52,7 +53,7 @@ class OutputsMachine(MachineMethods, Machine):
         """Equal where samples with these targets may be merged; None: all of them."""
         return None
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         target = self._targets(y)
         return self._merge_codes(target), target
 
@@ -62,13 +63,13 @@ class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type:
 
     FITTED = fitted(_flat_=Flag(required=True))
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         return Targets(*outputs(y))
 
     def _conclude_targets(self, target: Targets) -> None:
         self._flat_ = target.flat
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Data) -> Floats:
         """f(x) for each sample, one column per output if y had two dimensions.
 
         Parameters
@@ -87,7 +88,7 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
 
     _read = OutputsMachine._read
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         """±1 for each class; `classes` are those known before."""
         if classes is None:
             classes, codes = read_labels(y)
@@ -109,7 +110,7 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
 class StreamTargets(Protocol):
     """A reader of the targets of one stream."""
 
-    def read(self, y: Any) -> Floats:
+    def read(self, y: ArrayLike) -> Floats:
         """The targets of a chunk as numbers, one row per sample."""
         ...
 
@@ -128,7 +129,7 @@ class StreamNumbers:
     def __init__(self) -> None:
         self._known: Targets | None = None
 
-    def read(self, y: Any) -> Floats:
+    def read(self, y: ArrayLike) -> Floats:
         Y, flat = outputs(y)
         if self._known is None:
             self._known = Targets(Y[:0], flat)
@@ -151,7 +152,7 @@ class StreamLabels:
         self._seen: Any = None
         self._classes: Any = None
 
-    def read(self, y: Any) -> Floats:
+    def read(self, y: ArrayLike) -> Floats:
         labels = np.asarray(y)
         if labels.ndim != 1:
             raise ValueError(f"y has shape {labels.shape}; labels must be one-dimensional")

@@ -14,10 +14,22 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, physical_memory, row_blocks
+from mercer.arrays import (
+    Data,
+    Floats,
+    Indices,
+    Weights,
+    is_sparse,
+    moments,
+    n_samples,
+    norm,
+    physical_memory,
+    row_blocks,
+)
 from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
@@ -110,7 +122,7 @@ class Fit:
     _places: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, machine: Machine, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
+    def of(cls, machine: Machine, X: Data, y: ArrayLike | None, sample_weight: Weights, *, chunk: bool = False) -> Fit:
         """Read everything that a machine is trained on.
 
         A chunk of a stream may hold no weight, and has the features of the samples that came before it.
@@ -223,14 +235,14 @@ class Fit:
         return np.where(far, mean, 0.0) if far.any() else None
 
 
-def _balanced(machine: Machine, y: Any, weight: Floats) -> Any:
+def _balanced(machine: Machine, y: ArrayLike | None, weight: Floats) -> Any:
     """y of a classifier without classes that have no weight; of other machines as it is."""
     if isinstance(vars(machine).get("class_weight"), dict):
         _tell_unknown_classes(machine.class_weight, y)
     return _without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
 
 
-def _without_weightless_classes(y: Any, weight: Floats) -> Any:
+def _without_weightless_classes(y: ArrayLike | None, weight: Floats) -> Any:
     """y as it is, or without the classes whose samples all have weight 0, if two others remain.
 
     So the bags of `BaggingClassifier` come, which draws samples by their weights. The samples of such a class have no
@@ -246,7 +258,7 @@ def _without_weightless_classes(y: Any, weight: Floats) -> Any:
     return labels[np.where(gone[codes], kept[0], codes)]
 
 
-def _tell_unknown_classes(class_weight: dict[Any, Any], y: Any) -> None:
+def _tell_unknown_classes(class_weight: dict[Any, Any], y: ArrayLike | None) -> None:
     """Warn of names in `class_weight` that no sample has, if a class that has samples is missing there.
 
     A part of the data, such as a fold, need not hold every class. With a class missing it may be a slip of the pen.
@@ -259,7 +271,7 @@ def _tell_unknown_classes(class_weight: dict[Any, Any], y: Any) -> None:
         )
 
 
-def read_samples(machine: Machine, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
+def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: bool) -> Any:
     """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
     if kernel is not None and kernel.accepts == "sequences":
         return samples.sequences(X)
@@ -272,7 +284,7 @@ def read_samples(machine: Machine, X: Any, kernel: Kernel | None, *, reset: bool
     return checked
 
 
-def _less(X: Any, centre: Floats) -> Floats:
+def _less(X: Floats, centre: Floats) -> Floats:
     """X − centre in float64."""
     out = np.empty(X.shape)
     for rows in row_blocks(len(X), 8 * X.shape[1]):
@@ -280,7 +292,7 @@ def _less(X: Any, centre: Floats) -> Floats:
     return out
 
 
-def _merged(X: Any, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:
+def _merged(X: Data, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:
     if kernel is None:  # the rows of a CSR matrix stay where they are
         return merge(X, codes, weight, identical=True, n_threads=limits.n_threads, copy_rows=not is_sparse(X))
     return merge(X, codes, weight, identical=kernel.mergeable, n_threads=limits.n_threads)

@@ -19,11 +19,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, moments
 from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit, read_samples
@@ -193,7 +194,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right."""
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         """One code per sample, equal where two samples may be merged (None: all of them), and what else was learnt
         from y: nothing by a machine without targets."""
         return None, None
@@ -218,7 +219,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """What else the user should be told after the fit, and as which warning."""
         return []
 
-    def _merges(self, X: Any, budget: int) -> bool:
+    def _merges(self, X: Data, budget: int) -> bool:
         """Whether identical samples are joined, which copies them; else they stay as they are and where they are."""
         return True
 
@@ -239,7 +240,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y.
 
         Parameters
@@ -259,7 +260,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         before = vars(self).get("_memory_") if warm else None
         return self._become(self._trained(X, y, sample_weight, Training(self, before, keeps=warm)))
 
-    def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
+    def _trained(self, X: Data, y: ArrayLike | None, sample_weight: Weights, training: Training) -> Self:
         """A trained copy of this estimator."""
         trained = self._blank()
         trained._train(trained._input(X, y, sample_weight), y, training)
@@ -280,7 +281,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in old} | vars(trained)
         return self
 
-    def _train(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
+    def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:
         tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
@@ -297,7 +298,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             self._warn_early(self._unfinished(fit.X))
         progress.close(fit.X, y, self)
 
-    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+    def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
         """What to train on; a machine may take other things than samples."""
         return Fit.of(self, X, y, sample_weight)
 
@@ -324,23 +325,23 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         return functions_of(self)
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Data) -> Floats:
         """The expansion's outputs at X, one column each."""
         return self._values(self._to_decide(X))
 
-    def _to_decide(self, X: Any) -> Any:
+    def _to_decide(self, X: Data) -> Any:
         """X as samples that the expansion can be evaluated at."""
         check_is_fitted(self)
         expansion: Expansion = self._expansion_
-        X = read_samples(self, X, expansion.kernel, reset=False)
-        if expansion.columns is not None and X.shape[1] != expansion.n_columns:
+        read = read_samples(self, X, expansion.kernel, reset=False)
+        if expansion.columns is not None and read.shape[1] != expansion.n_columns:
             raise ValueError(
-                f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
+                f"X has {read.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
                 f"and all {expansion.n_columns} training samples"
             )
-        return X
+        return read
 
-    def _values(self, X: Any) -> Floats:
+    def _values(self, X: Data) -> Floats:
         """The expansion's outputs at samples that were read."""
         expansion: Expansion = self._expansion_
         return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
@@ -377,7 +378,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """The kernel as an object of our own, not yet bound to data; a linear machine has none."""
         return kernel_of(vars(self)) if "kernel" in vars(self) else None
 
-    def _unfinished(self, X: Any) -> str:
+    def _unfinished(self, X: Data) -> str:
         """What a fit that stopped early reached, and what to do about it."""
         found, reason = self.certificate_, self.stop_reason_
         tol = getattr(self, "tol", None)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
+from mercer.arrays import Data, Flags, Floats, Indices, freeze, is_sparse, n_samples, take
 from mercer.data.labels import Pair, names_of, plane_coefficients, planes
 from mercer.data.merging import Merged
 from mercer.data.table import Table
@@ -109,7 +109,7 @@ def plane_norms(machine: Machine) -> Floats:
     return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
 
 
-def plane_duals(machine: Machine, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] | None:
     """What α tells of each plane, and of these samples if they are the training samples."""
     if hasattr(machine, "_compression_"):
         return None
@@ -183,7 +183,7 @@ def _certificate_of(machine: Machine, k: int) -> Certificate:
     return whole.parts[k] if whole.parts else whole
 
 
-def _was_trained_on(machine: Machine, X: Any, codes: Indices) -> bool:
+def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
     if n_samples(X) != machine.shape_fit_[0]:
         return False
