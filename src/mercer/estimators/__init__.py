@@ -37,26 +37,18 @@ if TYPE_CHECKING:
     from mercer.estimators.svc import SVC
     from mercer.estimators.svr import SVR, NuSVR, QuantileSVR
 else:
+    _HOMES = {
+        "kernel_machine": "KernelMachineClassifier KernelMachineRegressor",
+        "linear": "LinearSVC LinearSVR",
+        "novelty": "SVDD OneClassSVM",
+        "nu_svc": "NuSVC",
+        "nystrom_rls": "NystromRLS NystromRLSClassifier",
+        "pegasos": "PegasosSVC",
+        "ridge_path": "RLSClassifierCV RLSRegressorCV",
+        "rls": "RLSClassifier RLSRegressor",
+        "svc": "SVC",
+        "svr": "SVR NuSVR QuantileSVR",
+    }
     __getattr__, __dir__ = on_demand(
-        __name__,
-        {
-            "KernelMachineClassifier": "mercer.estimators.kernel_machine",
-            "KernelMachineRegressor": "mercer.estimators.kernel_machine",
-            "LinearSVC": "mercer.estimators.linear",
-            "LinearSVR": "mercer.estimators.linear",
-            "SVDD": "mercer.estimators.novelty",
-            "OneClassSVM": "mercer.estimators.novelty",
-            "NuSVC": "mercer.estimators.nu_svc",
-            "NystromRLS": "mercer.estimators.nystrom_rls",
-            "NystromRLSClassifier": "mercer.estimators.nystrom_rls",
-            "PegasosSVC": "mercer.estimators.pegasos",
-            "QuantileSVR": "mercer.estimators.svr",
-            "RLSClassifier": "mercer.estimators.rls",
-            "RLSRegressor": "mercer.estimators.rls",
-            "RLSClassifierCV": "mercer.estimators.ridge_path",
-            "RLSRegressorCV": "mercer.estimators.ridge_path",
-            "SVC": "mercer.estimators.svc",
-            "SVR": "mercer.estimators.svr",
-            "NuSVR": "mercer.estimators.svr",
-        },
+        __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
     )

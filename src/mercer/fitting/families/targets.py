@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -107,24 +107,12 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
 # --- streams: all that is to be known of targets is known after the first samples, or the first pass -----------------
 
 
-class StreamTargets(Protocol):
-    """A reader of the targets of one stream."""
-
-    def read(self, y: ArrayLike) -> Floats:
-        """The targets of a chunk as numbers, one row per sample."""
-        ...
-
-    def settle(self) -> Targets:
-        """What has been learnt from the chunks so far, with a Y of no rows; later chunks must agree with it."""
-        ...
-
-    def encode(self, Y: Floats) -> Floats:
-        """What was read, with one column per output."""
-        ...
-
-
 class StreamNumbers:
-    """Numbers, as many in every chunk as in the first."""
+    """Numbers, as many in every chunk as in the first.
+
+    `read` makes numbers of a chunk's targets, a row for each sample, and `encode` of these a column for each output.
+    `settle` says what was learnt so far, with a Y of no rows: later chunks must agree with it.
+    """
 
     def __init__(self) -> None:
         self._known: Targets | None = None
@@ -175,3 +163,6 @@ class StreamLabels:
 
     def encode(self, Y: Floats) -> Floats:
         return signs(np.searchsorted(self._classes, Y[:, 0]), len(self._classes))
+
+
+StreamTargets = StreamNumbers | StreamLabels
