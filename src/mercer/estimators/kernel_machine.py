@@ -16,7 +16,7 @@ from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
-from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Labels, Text, fitted
+from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
@@ -147,8 +147,6 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
     True
     """
 
-    FITTED = fitted(intercept_=Array(1, required=True))
-
     _kind = "regression"
 
     loss: str | Loss = "huber"
@@ -209,7 +207,7 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
     True
     """
 
-    FITTED = fitted(classes_=Labels(required=True), _loss_=Text())
+    FITTED = fitted(_loss_=Text())
 
     _kind = "classification"
 

@@ -28,7 +28,7 @@ from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_sca
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassifierMethods, ClassWeight
-from mercer.fitting.pipeline.state import Array, Labels, fitted
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.dual_margins import without_planes
@@ -104,7 +104,6 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
 
     FITTED = fitted(
         coef_=Array("outputs", "features", required=True),
-        classes_=Labels(required=True),
         class_weight_=Array("classes"),
     )
 
@@ -212,10 +211,7 @@ class LinearSVR(Regressor, LinearMachine):
     0.48
     """
 
-    FITTED = fitted(
-        coef_=Array("features", required=True),
-        intercept_=Array(1, required=True),
-    )
+    FITTED = fitted(coef_=Array("features", required=True))
 
     _: KW_ONLY
     epsilon: float = 0.0

@@ -31,7 +31,7 @@ from mercer.fitting.pipeline.machine import (
     RandomState,
     kernel_of,
 )
-from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
@@ -143,7 +143,6 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(),
-        classes_=Labels(required=True),
         class_weight_=Array("classes", required=True),
         coef_=Array("outputs", "features", required=True, unless="_expansion_"),
         dual_coef_=Array("outputs", "vectors", needs="_expansion_"),

@@ -81,21 +81,6 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
         """
         return self._learn(X, y, sample_weight, 1)
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Samples that were learnt before.
-        y : array of shape (n_samples,)
-            What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
-        """
-        return self._learn(X, y, sample_weight, -1)
-
 
 @shared_docs
 class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
@@ -147,29 +132,14 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
         sample_weight : array of shape (n_samples,), optional
             A weight of 2 equals the sample given twice.
         """
-        return self._learn_classes(X, y, classes, sample_weight, 1)
+        return self._learn(X, y, sample_weight, 1, classes)
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Samples that were learnt before.
-        y : array of shape (n_samples,)
-            What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
-        """
-        return self._learn_classes(X, y, None, sample_weight, -1)
-
-    def _learn_classes(
-        self, X: Data, y: ArrayLike, classes: ArrayLike | None, sample_weight: Weights, sign: int
+    def _learn(
+        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
     ) -> Self:
         labels = known_classes(classes, getattr(self, "classes_", None))
         if isinstance(self.class_weight, str):
             raise ValueError(
                 "class_weight='balanced' needs all samples at once; give partial_fit a dict of class weights instead"
             )
-        return self._learn(X, y, sample_weight, sign, labels)
+        return super()._learn(X, y, sample_weight, sign, labels)

@@ -67,8 +67,6 @@ class SVR(KernelRegressor):
     True
     """
 
-    FITTED = fitted(intercept_=Array(1, required=True))
-
     C: float = 1.0
     _: KW_ONLY
     epsilon: float = 0.1
@@ -134,10 +132,7 @@ class NuSVR(KernelRegressor):
     True
     """
 
-    FITTED = fitted(
-        intercept_=Array(1, required=True),
-        epsilon_=Number(),
-    )
+    FITTED = fitted(epsilon_=Number())
 
     nu: float = 0.5
     _: KW_ONLY
@@ -201,6 +196,7 @@ class QuantileSVR(KernelRegressor):
     """
 
     FITTED = fitted(
+        intercept_=Array("outputs", required=True),
         quantiles_=Array("outputs", required=True),
         _flat_=Flag(required=True),
     )

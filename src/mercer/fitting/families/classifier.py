@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
 from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.state import Labels, fitted
 from mercer.fitting.reports.dual_margins import PlaneDuals
 from mercer.margins import Margins, SeveralMargins, divide
 
@@ -103,6 +104,8 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
 
 class OneAgainstRest(Classifier):
     """Decisions and margins from `_decision`, whose columns are the classes' f(x), or that of the second of two."""
+
+    FITTED = fitted(classes_=Labels(required=True))
 
     def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes, positive for the second; for more, one column per class.

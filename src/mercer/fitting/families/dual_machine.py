@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
 from mercer.fitting.pipeline.state import (
@@ -200,18 +201,11 @@ class DualMachine(MachineMethods, Machine):
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
-        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
-        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
-        call of partial_fit starts anew, with a warning.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+        %(samples that follow)s
         y : array of shape (n_samples,)
             What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by
@@ -241,6 +242,15 @@ def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
     return lam
 
 
+def has_linear_kernel(estimator: Any) -> bool:
+    """Whether samples can be added and forgotten, or the AttributeError that says why not."""
+    if linear_scale(estimator._kernel()) is None:
+        raise AttributeError(
+            f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
+        )
+    return True
+
+
 class RecursiveLeastSquares(LeastSquaresMachine):
     """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
 
@@ -262,12 +272,27 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
+    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
+        return self._learn(X, y, sample_weight, -1)
+
     def _learn(
-        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None = None
+        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
     ) -> Self:
         """Add samples to the sums (sign 1) or take them out (−1), and solve again; all or nothing."""
         trained = copy.copy(self)
-        trained._go_on(X, y, sample_weight, sign, classes)
+        trained._go_on(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
         return self._become(trained)
 
     def _go_on(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
@@ -327,12 +352,3 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
         return sums
-
-
-def has_linear_kernel(estimator: Any) -> bool:
-    """Whether samples can be added and forgotten, or the AttributeError that says why not."""
-    if linear_scale(estimator._kernel()) is None:
-        raise AttributeError(
-            f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
-        )
-    return True

@@ -21,6 +21,7 @@ from mercer.data.table import Table
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassifierMethods
 from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
@@ -92,20 +93,13 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
-        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
-        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
-        call of partial_fit starts anew, with a warning.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+        %(samples that follow)s
         y : array of shape (n_samples,)
             At least two classes must have come by the end of the first call; others may come later.
         classes : array, optional

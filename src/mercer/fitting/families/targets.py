@@ -14,7 +14,7 @@ from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
-from mercer.fitting.pipeline.state import Flag, Labels, fitted
+from mercer.fitting.pipeline.state import Flag, fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,6 @@ class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type:
 
 class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
     """A classifier that fits ±1: one output per class, or one for two classes."""
-
-    FITTED = fitted(classes_=Labels(required=True))
 
     _read = OutputsMachine._read
 

@@ -420,12 +420,6 @@ def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
         )
 
 
-def tasks_of(machine: Machine, fit: Fit) -> Tasks:
-    """The problems that a machine would solve on samples that were read already."""
-    tasks: Tasks = machine._tasks(fit)
-    return tasks
-
-
 def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     """A copy of a machine trained on samples that were read already, each of its problems from a start."""
     trained = machine._blank()
