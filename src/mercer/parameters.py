@@ -6,6 +6,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from inspect import Parameter
 from typing import Any
 
@@ -118,18 +119,19 @@ def declare_parameters(cls: type, elsewhere: Mapping[str, str]) -> None:
             _: KW_ONLY
             bias: bool = True
 
-    It only stores the values, and has the signature that scikit-learn reads. A class with an `__init__` of its own
-    keeps that. `elsewhere` says of another library's parameters what they are here.
+    It only stores the values, and has the signature that scikit-learn reads. A class with an `__init__` that somebody
+    wrote, its own or inherited, keeps that. `elsewhere` says of another library's parameters what they are here.
     """
-    if "__init__" in vars(cls):
+    inherited: Any = inspect.getattr_static(cls, "__init__")
+    if inherited is not object.__init__ and not hasattr(inherited, "__signature__"):
         return
     declared: dict[str, Parameter] = {}
     for ancestor in cls.__mro__:
         keyword_only = False
         for name, annotation in inspect.get_annotations(ancestor).items():
-            if annotation == "KW_ONLY":
+            if annotation in ("KW_ONLY", KW_ONLY):
                 keyword_only = True
-            elif name in vars(ancestor) and not annotation.startswith("ClassVar"):
+            elif name in vars(ancestor) and "ClassVar" not in str(annotation):
                 kind = Parameter.KEYWORD_ONLY if keyword_only else Parameter.POSITIONAL_OR_KEYWORD
                 own = Parameter(name, kind, default=vars(ancestor)[name], annotation=annotation)
                 declared.setdefault(name, own)
