@@ -105,15 +105,15 @@ class DualMachine(MachineMethods, Machine):
 
     def _solver(self, own: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        chosen = choose_solver(getattr(self, "solver", "auto"), solvers, own)
-        return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
+        chosen = choose_solver(self.solver, solvers, own)
+        return partial(chosen, shrinking=bool(self.shrinking))
 
     def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
         """The solver of the problem on these samples: of a linear kernel on fewer columns than rows it is trained in
         (w, b), where pairs of rows would crawl."""
         linear = None
         if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
-            few = few_columns(len(rows), fit.merged.X.shape[1]) and getattr(self, "solver", "auto") == "auto"
+            few = few_columns(len(rows), fit.merged.X.shape[1]) and self.solver == "auto"
             linear = linear_problem(problem) if few else None
         if linear is None:
             return self._solver()
@@ -122,8 +122,8 @@ class DualMachine(MachineMethods, Machine):
 
     def _solver_around(self, outer: Solver) -> Solve:
         """A solver that asks the one that `solver` names several times."""
-        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS)
-        return partial(outer, inner_solver=chosen, shrinking=bool(getattr(self, "shrinking", True)))
+        chosen = choose_solver(self.solver, SOLVERS)
+        return partial(outer, inner_solver=chosen, shrinking=bool(self.shrinking))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
