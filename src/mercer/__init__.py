@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         RLSRegressorCV,
     )
     from mercer.estimators.kernel_machine import KernelMachine
-    from mercer.estimators.linear_path import LinearPath, linear_path
+    from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c.export import export_c
     from mercer.fitting.families.alpha_proof import certify
@@ -99,38 +99,27 @@ if TYPE_CHECKING:
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
     from mercer.versions import show_versions
 else:
+    _ELSEWHERE = {
+        "calibration": "CalibratedClassifier CalibratedRegressor",
+        "certificates.certificate": "Certificate",
+        "compression": "Compression compress",
+        "estimators.kernel_machine": "KernelMachine",
+        "estimators.linear": "LinearPath linear_path",
+        "files": "load save",
+        "files.c.export": "export_c",
+        "fitting.families.alpha_proof": "certify",
+        "kernels": "check_kernel",
+        "paths": "CPath LeaveOneOutResult leave_one_out svm_path",
+        "selection.result": "TuningResult",
+        "selection.tune": "tune",
+        "selection.tuned": "TunedOneClassSVM TunedSVC TunedSVR",
+        "tables.estimator": "Tabular tabular",
+        "teaching": "trace",
+        "unsupervised": "KernelCCA KernelKMeans KernelPCA SpectralClustering mmd_test",
+        "versions": "show_versions",
+    }
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
-        "CPath": "mercer.paths",
-        "CalibratedClassifier": "mercer.calibration",
-        "CalibratedRegressor": "mercer.calibration",
-        "LeaveOneOutResult": "mercer.paths",
-        "leave_one_out": "mercer.paths",
-        "Certificate": "mercer.certificates.certificate",
-        "Compression": "mercer.compression",
-        "compress": "mercer.compression",
-        "export_c": "mercer.files.c.export",
-        "Tabular": "mercer.tables.estimator",
-        "KernelMachine": "mercer.estimators.kernel_machine",
-        "LinearPath": "mercer.estimators.linear_path",
-        "certify": "mercer.fitting.families.alpha_proof",
-        "check_kernel": "mercer.kernels",
-        "linear_path": "mercer.estimators.linear_path",
-        "load": "mercer.files",
-        "save": "mercer.files",
-        "show_versions": "mercer.versions",
-        "svm_path": "mercer.paths",
-        "tabular": "mercer.tables.estimator",
-        "trace": "mercer.teaching",
-        "tune": "mercer.selection.tune",
-        "TunedOneClassSVM": "mercer.selection.tuned",
-        "TunedSVC": "mercer.selection.tuned",
-        "TunedSVR": "mercer.selection.tuned",
-        "TuningResult": "mercer.selection.result",
-        "KernelCCA": "mercer.unsupervised",
-        "KernelKMeans": "mercer.unsupervised",
-        "KernelPCA": "mercer.unsupervised",
-        "SpectralClustering": "mercer.unsupervised",
-        "mmd_test": "mercer.unsupervised",
+        name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
         "arrays calibration certificates compression data datasets displays errors estimators expansion explain "

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -19,6 +19,9 @@ Flags = NDArray[np.bool_]
 # What a kernel compares: the rows of an array or of a CSR matrix, or a sequence of strings. These have no common type
 # that a checker knows.
 Samples = Any
+# Samples as users hand them over: rows of numbers, also a frame's, sparse rows, a kernel matrix, or strings.
+Data = ArrayLike | sp.sparray | sp.spmatrix | Sequence[str]
+Weights = ArrayLike | None
 
 # Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
 # which Python notices only between two steps, takes effect within a tenth of a second.

@@ -1,7 +1,7 @@
 """Methods that answer from rooms above: explanations, theory, compression, probabilities, pictures.
 
 A class of a room below names one of these among its bases, and has its methods without importing from above
-(`mercer.fitting.pipeline.attached`). Each method imports its room when it is called.
+(`mercer.fitting.pipeline.machine`). Each method imports its room when it is called.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from mercer.errors import PROBABILITIES
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.pipeline.attached import attach
-from mercer.fitting.pipeline.compressed import missing_since_compressed
+from mercer.fitting.pipeline.machine import attach
 from mercer.fitting.pipeline.state import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
 
 if TYPE_CHECKING:
-    from mercer.arrays import Floats
+    from mercer.arrays import Data, Floats, Weights
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
     from mercer.displays import (
@@ -38,7 +38,7 @@ class MachineMethods:
     """Of every machine with a certificate."""
 
     def explain(
-        self, X: Any, background: Any = None, *, background_weight: Any = None, verbose: bool = False
+        self, X: Data, background: Any = None, *, background_weight: Any = None, verbose: bool = False
     ) -> Explanation:
         """Exact Shapley values: how much each feature adds to f(x), compared with background rows.
 
@@ -65,7 +65,7 @@ class MachineMethods:
 
         return explain(self, X, background, background_weight=background_weight, verbose=verbose)
 
-    def gradient_importance(self, X: Any, sample_weight: Any = None) -> Floats:
+    def gradient_importance(self, X: Data, sample_weight: Weights = None) -> Floats:
         """The mean of |∂f/∂x_j| over samples, for each feature: how much f reacts to small changes of it.
 
         Parameters
@@ -85,12 +85,12 @@ class MachineMethods:
 
     def partial_dependence(
         self,
-        X: Any,
+        X: Data,
         features: Any,
         *,
         grid: Any = None,
         grid_resolution: int = 50,
-        sample_weight: Any = None,
+        sample_weight: Weights = None,
         individual: bool = False,
     ) -> PartialDependence:
         """The mean of f over samples in which one or two features are set to the values of a grid.
@@ -126,7 +126,7 @@ class MachineMethods:
             individual=individual,
         )
 
-    def reasons(self, X: Any, n: int = 5, *, output: int = 0) -> list[Reasons]:
+    def reasons(self, X: Data, n: int = 5, *, output: int = 0) -> list[Reasons]:
         """The support vectors that decide about each sample: those with the largest |β_i k(x, x_i)|.
 
         Parameters
@@ -146,7 +146,7 @@ class MachineMethods:
 
         return reasons(self, X, n, output)
 
-    def insight(self, X: Any, y: Any = None, *, delta: float = 0.05) -> Insight | list[Insight]:
+    def insight(self, X: Data, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
         """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
 
         Parameters
@@ -178,7 +178,11 @@ class MachineMethods:
         def __getattr__(self, name: str) -> Any:
             """Say what a compressed machine lacks; every other error, also of a property, is what it was."""
             if "_compression_" in vars(self) and not hasattr(type(self), name) and name in declared(type(self)):
-                raise missing_since_compressed(self, name)
+                instead = "; its certificate is compression_.original_certificate" if name == "certificate_" else ""
+                raise AttributeError(
+                    f"this {type(self).__name__} was compressed, and {name} belongs to the original, which was trained "
+                    f"on the samples{instead}. Ask the original machine"
+                )
             return object.__getattribute__(self, name)
 
 
@@ -194,12 +198,12 @@ class ClassifierMethods:
 
     def calibrate(
         self,
-        X: Any,
-        y: Any,
+        X: Data,
+        y: ArrayLike,
         *,
         method: str = "sigmoid",
         cv: Any = 5,
-        sample_weight: Any = None,
+        sample_weight: Weights = None,
         verbose: bool = False,
     ) -> CalibratedClassifier:
         """This machine with probabilities, learned from decision values of samples that were left out.
@@ -255,7 +259,7 @@ class RegressorMethods:
     """Of a regressor that can be given intervals."""
 
     def calibrate(
-        self, X: Any, y: Any, *, cv: Any = 5, sample_weight: Any = None, verbose: bool = False
+        self, X: Data, y: ArrayLike, *, cv: Any = 5, sample_weight: Weights = None, verbose: bool = False
     ) -> CalibratedRegressor:
         """This machine with intervals, from residuals of samples that were left out.
 
@@ -295,7 +299,7 @@ class NoveltyMethods:
         @property
         def prob_density_marks_(self) -> Any: ...
 
-    def calibrate(self, X: Any, *, cv: Any = 5, sample_weight: Any = None) -> Self:
+    def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
         """A copy of this machine with `predict_proba`: how normal a sample is, as a rank in steps of a tenth.
 
         Ten marks divide the decision values of samples below 0, and those from 0 on, into five groups of equal size
@@ -321,7 +325,7 @@ class NoveltyMethods:
         return calibrated
 
     @available_if(_has_marks)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Data) -> Floats:
         """How probable it is that a sample is an outlier, −1, and that it is like those trained on, +1.
 
         Parameters

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mercer import SVR
-from mercer.data.targets import codes_of, numbers
+from mercer.data.samples import codes_of, numbers
 
 
 def test_codes_are_equal_exactly_where_targets_are():

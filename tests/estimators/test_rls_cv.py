@@ -90,3 +90,16 @@ def test_the_picture():
     with pytest.raises(ValueError, match="3 axes"):
         model.path_.plot([display.axes_[0]])
     plt.close(display.figure_)
+
+
+def test_a_grid_of_a_kernel_object_leaves_the_callers_alone_and_paths_have_their_own():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    kernel = Gaussian(1.0)
+    model = RLSRegressorCV(5, kernel=kernel, grid={"kernel__gamma": [0.1, 1.0, 10.0]}).fit(X, X[:, 0])
+    assert kernel.gamma == 1.0
+    for path in model.paths_:
+        assert path.at(1.0).kernel_.gamma == path.params["kernel__gamma"]
+    with pytest.raises(ValueError, match="kernel__gamma is a parameter of a kernel object"):
+        RLSRegressorCV(5, grid={"kernel__gamma": [0.1]}).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="it holds \\['gamma__x'\\]"):
+        RLSRegressorCV(5, grid={"gamma__x": [0.1]}).fit(X, X[:, 0])

@@ -33,7 +33,7 @@ FITTING = [
     ),
     m(
         "tol ignores how small the targets are",
-        "mercer/fitting/families/units.py",
+        "mercer/fitting/families/dual_machine.py",
         "return min(1.0, largest * max(deviation, _RESOLVED_SHARE))",
         "return 1.0",
         "tests/fitting/test_units.py",

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import mercer
 from mercer import methods
-from mercer.fitting.pipeline.attached import attach
+from mercer.fitting.pipeline.machine import attach
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -42,7 +42,7 @@ def test_calibrate_is_that_of_the_kind(machines, given):
 
 def test_they_are_documented_with_the_machine():
     page = pydoc.plain(pydoc.render_doc(mercer.SVC))
-    for method in ("explain(self, X: 'Any', background", "calibrate(self, X", "insight(self, X", "compression_"):
+    for method in ("explain(self, X: 'Data', background", "calibrate(self, X", "insight(self, X", "compression_"):
         assert method in page
 
 

@@ -82,3 +82,24 @@ def test_it_goes_on_from_its_last_solution():
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large
 def test_scikit_learns_checks():
     scikit_learn_checks.hold(TwoPricedSVR())
+
+
+class Narrower(TwoPricedSVR):
+    """It has the parameters of its ancestor, which wrote an `__init__` of its own."""
+
+
+class Wider(SVR):
+    """It declares one more."""
+
+    extra: int = 7
+
+
+def test_parameters_are_declared_or_inherited():
+    assert set(Narrower().get_params()) == set(TwoPricedSVR().get_params())
+    assert Narrower(2.0, tau=0.3).tau == 0.3
+    assert set(Wider().get_params()) == {*SVR().get_params(), "extra"}
+    assert Wider(extra=1).extra == 1
+    with pytest.raises(TypeError, match="Wider got an unexpected parameter more=1"):
+        Wider(more=1)
+    with pytest.raises(TypeError, match="too many positional"):
+        SVR(1.0, 2.0)

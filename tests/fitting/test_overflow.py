@@ -8,7 +8,7 @@ import pytest
 from mercer import SVC, SVDD, SVR, NuSVC, OneClassSVM
 from mercer.data.merging import unmerged
 from mercer.fitting.pipeline.task import Solutions, Solved, Task
-from mercer.fitting.reports.dual_status import BOUNDED, FREE, dual_status
+from mercer.fitting.reports.dual_margins import BOUNDED, FREE, dual_status
 from mercer.kernels import Polynomial
 from mercer.problems.regression import epsilon_insensitive
 from mercer.solution import Solution

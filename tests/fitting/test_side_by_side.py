@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mercer import LinearSVC, _core
-from mercer.fitting.pipeline.side_by_side import map_side_by_side
+from mercer.fitting.pipeline.task import map_side_by_side
 
 X = np.ones((2_000, 50))
 
@@ -78,7 +78,7 @@ def test_classes_of_a_linear_machine_share_threads_only_where_that_pays(monkeypa
         return [call(item) for item in items]
 
     monkeypatch.setattr("mercer.fitting.pipeline.task.map_side_by_side", alone)
-    monkeypatch.setattr("mercer.fitting.pipeline.limits.effective_n_threads", lambda n_jobs: 2)
+    monkeypatch.setattr("mercer.fitting.pipeline.fit.effective_n_threads", lambda n_jobs: 2)
     X = np.random.default_rng(0).normal(size=(rows, 6))
     LinearSVC().fit(X, np.arange(rows) % 3)
     assert bool(called) is threads

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from mercer import SVDD, SVR, NuSVR, OneClassSVM, QuantileSVR
-from mercer.fitting.families.units import unit_of_targets
+from mercer.fitting.families.dual_machine import unit_of_targets
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 3)) + np.array([5, 0, 0])

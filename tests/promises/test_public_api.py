@@ -160,7 +160,9 @@ OWN_PARAMETERS = {
 
 
 def test_parameters():
-    assert list(inspect.signature(mercer.SVC).parameters) == SVC_PARAMETERS
+    found = inspect.signature(mercer.SVC).parameters
+    assert set(found) == set(SVC_PARAMETERS)
+    assert [name for name, one in found.items() if one.kind is not inspect.Parameter.KEYWORD_ONLY] == ["C"]
 
 
 @pytest.mark.parametrize("name", OWN_PARAMETERS)

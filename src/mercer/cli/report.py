@@ -21,7 +21,7 @@ from mercer.cli.machines import Estimator, machine_of
 from mercer.cli.terminal import rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
-from mercer.fitting.reports.dual_status import free_and_bounded
+from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.tables.dialect import from_text, units_told
 from mercer.tables.estimator import Tabular
 

@@ -24,7 +24,7 @@ from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.data.labels import wins
 from mercer.expansion import Expansion
-from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.pipeline.state import has_function_per_class
 
 # How many pairs a vector serves at most. (Letter, 26 classes and 642 vectors: predict takes 0.16 of the original's time
 # with 100 pairs, 0.36 with all 325; 0.13 points of accuracy are lost with 100 pairs, and 0.25 with 75.)

@@ -21,13 +21,22 @@ from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_err
 from mercer.compression.removals import without_needless
 from mercer.compression.target import Target
 from mercer.expansion import Expansion
-from mercer.fitting.pipeline.compressed import KEPT, CompressionRecord
 from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.machine import CompressionRecord
 from mercer.fitting.pipeline.state import check_state, chosen_of
 from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
 from mercer.progress import Reporter
 from mercer.unsupervised.learner import Learner
+
+# What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
+_KEPT = frozenset(
+    [
+        *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
+        *("_per_class_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "epsilon_", "nu_"),
+        *("equivalent_C_", "_loss_", "lam_", "best_params_"),
+    ]
+)
 
 
 def compress(
@@ -229,7 +238,7 @@ def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, mov
         freeze(part)
     made = clone(model)
     for name, value in vars(model).items():
-        if name in KEPT:
+        if name in _KEPT:
             setattr(made, name, value)
     made._expansion_ = found
     made.intercept_ = freeze(np.array(found.b))

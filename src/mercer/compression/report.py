@@ -23,9 +23,9 @@ from mercer.compression.span import factor_of
 from mercer.compression.target import in_float64
 from mercer.data.labels import wins
 from mercer.expansion import Expansion
-from mercer.fitting.pipeline.compressed import CompressionRecord
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.pipeline.machine import CompressionRecord
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.source import value_error
 from mercer.kernels.matrices import dense

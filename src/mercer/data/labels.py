@@ -17,9 +17,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.arrays import Floats, Indices
-from mercer.data.samples import refuse_masked
+from mercer.data.samples import check_finite_targets, refuse_masked, single_column
 from mercer.data.table import Table
-from mercer.data.targets import check_finite_targets, single_column
 
 REST = -1  # stands for all other classes as the second of a pair
 Pair = tuple[int, int]

@@ -1,4 +1,4 @@
-"""Samples and weights as users give them, checked once and never modified."""
+"""Samples, weights and targets as users give them, checked once and never modified."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from mercer.arrays import Floats, is_sparse, row_blocks
-from mercer.data.sparse_samples import canonical_csr, check_sparse
 
 _TABLES = "or let mercer.tabular(estimator) read the table as it is"
 _DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas
@@ -248,3 +248,122 @@ def rounding_remark(X: Any, checked: Any) -> str | None:
     if largest >= 2**53 and np.result_type(X if is_sparse(X) else np.asarray(X)).kind in "iuO":
         return f"X holds integers up to {largest:.17g}, beyond 2**53: they are rounded to float64"
     return None
+
+
+# --- sparse matrices --------------------------------------------------------------------------------------------------
+# A user who changes the arrays of a matrix can make indices point outside its shape. scipy does not check that, and
+# converting such a matrix reads and writes foreign memory.
+
+
+def check_sparse(X: Any) -> None:
+    """Refuse a matrix whose arrays do not belong together."""
+    if X.ndim != 2:
+        return  # scikit-learn raises the error for that
+    if X.format in ("csr", "csc", "bsr"):
+        _check_compressed(X)
+    elif X.format == "coo":
+        _expect(X, X.row.shape == X.col.shape == X.data.shape, "row, col and data differ in length")
+        for name, index, size in (("row", X.row, X.shape[0]), ("col", X.col, X.shape[1])):
+            _check_range(X, name, index, size)
+    elif X.format == "dia":
+        _expect(X, X.data.ndim == 2 and len(X.data) == len(X.offsets), "data must have one row for each of offsets")
+        _expect(X, X.offsets.dtype.kind in "iu", f"offsets must be integers, not {X.offsets.dtype}")
+
+
+def canonical_csr(X: Any) -> Any:
+    """Sorted, without duplicates or stored zeros; the caller's matrix is never changed."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if (X.data == 0).any():
+        X = X.copy()
+        X.eliminate_zeros()
+    return X
+
+
+def _check_compressed(X: Any) -> None:
+    rows, columns = X.shape[::-1] if X.format == "csc" else X.shape
+    if X.format == "bsr":
+        rows, columns = rows // X.blocksize[0], columns // X.blocksize[1]
+    ends, stored = X.indptr, len(X.indices)
+    whole = ends.dtype.kind in "iu" and X.indices.dtype.kind in "iu"
+    _expect(X, whole, f"indices and indptr must be integers, not {X.indices.dtype} and {ends.dtype}")
+    _expect(X, len(X.data) == stored, f"indices holds {stored} entries, but data holds {len(X.data)}")
+    rising = len(ends) == rows + 1 and ends[0] == 0 and ends[-1] <= stored and not (np.diff(ends) < 0).any()
+    _expect(X, rising, f"indptr must rise from 0 to at most {stored} in {rows + 1} entries")
+    _check_range(X, "indices", X.indices[: ends[-1]], columns)
+
+
+def _check_range(X: Any, name: str, index: Any, size: int) -> None:
+    _expect(X, index.dtype.kind in "iu", f"{name} must hold integers, not {index.dtype}")
+    for wrong in (index.min(initial=0), index.max(initial=0)):
+        within = 0 <= wrong < max(size, 1)
+        _expect(X, within, f"{name} holds {wrong}, but its shape is {X.shape} and only 0 to {size - 1} exist")
+
+
+def _expect(X: Any, sound: bool, otherwise: str) -> None:
+    if not sound:
+        raise ValueError(f"X is a damaged {X.format.upper()} matrix: its {otherwise}")
+
+
+# --- targets of regression --------------------------------------------------------------------------------------------
+
+
+def numbers(y: Any) -> Floats:
+    """One finite number per sample."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None.")
+    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    refuse_masked(y, "y")
+    y = single_column(y, several)
+    refuse_non_numbers(y, "y")
+    target: Floats = y.astype(np.float64)
+    check_finite_targets(target)
+    return np.asarray(target + 0.0)  # −0.0 is 0.0
+
+
+def codes_of(y: Floats) -> Any:
+    """One code per target, equal where targets are: their 64 bits, also where indices have 32."""
+    return y.view(np.int64)
+
+
+def outputs(y: Any) -> tuple[Floats, bool]:
+    """A float64 matrix with one column per output, and whether y had one dimension."""
+    if y is None:
+        raise ValueError("This regressor requires y to be passed, but the target y is None.")
+    refuse_masked(y, "y")
+    if not is_plain(y, 1):
+        y = check_array(y, dtype=None, ensure_2d=False, allow_nd=True, input_name="y", ensure_all_finite=False)
+    refuse_non_numbers(y, "y")
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim not in (1, 2) or y.shape[-1] == 0:
+        raise ValueError(f"y has shape {y.shape}; it must have one number per sample, or one row of numbers per sample")
+    finite = np.isfinite(y)
+    if not finite.all():
+        place = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ValueError(f"y contains {y[place]} at {place}; impute or drop such samples first")
+    return y.reshape(len(y), -1), y.ndim == 1
+
+
+def single_column(y: Any, several: str) -> np.ndarray:
+    """y as one value per sample; if it has more, the error ends with `several`, which says what to do."""
+    if is_plain(y, 1):
+        return np.asarray(y)
+    try:
+        return np.asarray(column_or_1d(y, warn=True))
+    except ValueError as error:
+        if "1d array" not in str(error):
+            raise
+        raise ValueError(f"{error} {several}") from None
+
+
+def check_finite_targets(y: np.ndarray) -> None:
+    """Raise an error that names the first value that is not finite."""
+    finite = np.isfinite(y)
+    if not finite.all():
+        bad = np.flatnonzero(~finite)
+        name = "NaN" if np.isnan(y[bad[0]]) else "infinity"
+        raise ValueError(
+            f"Input y contains {name}: y[{bad[0]}]={y[bad[0]]}, and {len(bad)} such entries in all. "
+            "Impute or drop these samples first"
+        )

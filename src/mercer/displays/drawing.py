@@ -13,7 +13,7 @@ import numpy as np
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
 from mercer.fitting.pipeline.state import chosen_of
-from mercer.fitting.reports.dual_status import free_vectors
+from mercer.fitting.reports.dual_margins import free_vectors
 from mercer.optional import require
 from mercer.tables.estimator import Tabular
 

@@ -25,7 +25,7 @@ from mercer.displays.drawing import (
     wrapped,
 )
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.pipeline.kinds import has_function_per_class
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.margins import Margins

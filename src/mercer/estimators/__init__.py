@@ -32,32 +32,23 @@ if TYPE_CHECKING:
     from mercer.estimators.nu_svc import NuSVC
     from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
     from mercer.estimators.pegasos import PegasosSVC
-    from mercer.estimators.quantile import QuantileSVR
+    from mercer.estimators.ridge_path import RLSClassifierCV, RLSRegressorCV
     from mercer.estimators.rls import RLSClassifier, RLSRegressor
-    from mercer.estimators.rls_cv import RLSClassifierCV, RLSRegressorCV
     from mercer.estimators.svc import SVC
-    from mercer.estimators.svr import SVR, NuSVR
+    from mercer.estimators.svr import SVR, NuSVR, QuantileSVR
 else:
+    _HOMES = {
+        "kernel_machine": "KernelMachineClassifier KernelMachineRegressor",
+        "linear": "LinearSVC LinearSVR",
+        "novelty": "SVDD OneClassSVM",
+        "nu_svc": "NuSVC",
+        "nystrom_rls": "NystromRLS NystromRLSClassifier",
+        "pegasos": "PegasosSVC",
+        "ridge_path": "RLSClassifierCV RLSRegressorCV",
+        "rls": "RLSClassifier RLSRegressor",
+        "svc": "SVC",
+        "svr": "SVR NuSVR QuantileSVR",
+    }
     __getattr__, __dir__ = on_demand(
-        __name__,
-        {
-            "KernelMachineClassifier": "mercer.estimators.kernel_machine",
-            "KernelMachineRegressor": "mercer.estimators.kernel_machine",
-            "LinearSVC": "mercer.estimators.linear",
-            "LinearSVR": "mercer.estimators.linear",
-            "SVDD": "mercer.estimators.novelty",
-            "OneClassSVM": "mercer.estimators.novelty",
-            "NuSVC": "mercer.estimators.nu_svc",
-            "NystromRLS": "mercer.estimators.nystrom_rls",
-            "NystromRLSClassifier": "mercer.estimators.nystrom_rls",
-            "PegasosSVC": "mercer.estimators.pegasos",
-            "QuantileSVR": "mercer.estimators.quantile",
-            "RLSClassifier": "mercer.estimators.rls",
-            "RLSRegressor": "mercer.estimators.rls",
-            "RLSClassifierCV": "mercer.estimators.rls_cv",
-            "RLSRegressorCV": "mercer.estimators.rls_cv",
-            "SVC": "mercer.estimators.svc",
-            "SVR": "mercer.estimators.svr",
-            "NuSVR": "mercer.estimators.svr",
-        },
+        __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
     )

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Data, Floats, freeze
 from mercer.data.labels import signs
 from mercer.exact_parts import exact_parts
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.pipeline.attached import MachineMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Function, Labels, Text, fitted
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
-from mercer.parameters import positive, store
+from mercer.parameters import positive
 from mercer.problems.representer import RepresenterProblem
 from mercer.solvers.representer import solve_hinge, solve_representer
 
@@ -42,7 +42,19 @@ class _KernelMachine(MachineMethods, Machine):
         dual_coef_=Array("outputs", None),
     )
 
-    _kind: Kind
+    loss: str | Loss = "logistic"
+    lam: float = 1.0
+    _: KW_ONLY
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    bias: bool = True
+    tol: float = 1e-6
+    cache_size: float = 1000
+    max_iter: int = -1
+
+    _kind: ClassVar[Kind]
 
     def _targets(self, fit: Fit) -> Floats:
         """The targets of the merged samples, one column per problem."""
@@ -72,7 +84,7 @@ class _KernelMachine(MachineMethods, Machine):
                 f"loss={loss!r} has no {' and no '.join(missing)}: a loss is a name or an object with value(y, f), "
                 "gradient(y, f) and curvature(y, f), which take and return arrays"
             )
-        return loss  # type: ignore[no-any-return]  # the user's object
+        return loss
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
@@ -135,29 +147,11 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
     True
     """
 
-    FITTED = fitted(intercept_=Array(1, required=True))
-
     _kind = "regression"
 
-    def __init__(
-        self,
-        loss: Any = "huber",
-        lam: float = 1.0,
-        *,
-        delta: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        tol: float = 1e-6,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    loss: str | Loss = "huber"
+    _: KW_ONLY
+    delta: float = 1.0
 
     def _targets(self, fit: Fit) -> Floats:
         return np.asarray(fit.target[fit.merged.first][:, None])
@@ -213,28 +207,9 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
     True
     """
 
-    FITTED = fitted(classes_=Labels(required=True), _loss_=Text())
+    FITTED = fitted(_loss_=Text())
 
     _kind = "classification"
-
-    def __init__(
-        self,
-        loss: Any = "logistic",
-        lam: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        tol: float = 1e-6,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
 
     def _targets(self, fit: Fit) -> Floats:
         return signs(fit.merged.y, len(fit.target.labels))
@@ -244,7 +219,7 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
         self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1.
 
         Parameters

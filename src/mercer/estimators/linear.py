@@ -1,32 +1,43 @@
-"""Linear machines: LinearSVC and LinearSVR, for text and tall data, with an exact bias and a certificate."""
+"""Linear machines, for text and tall data, with an exact bias and a certificate; the path of one over C."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze
+from mercer.arrays import Data, Floats, Weights, freeze
+from mercer.certificates.certificate import Certificate
 from mercer.data.labels import Classes, Pair, signs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.linear_machine import LinearMachine, bias_feature, hears_others, seed_of
-from mercer.fitting.families.regressor import Regressor
+from mercer.fitting.families.dual_machine import unit_of_targets
+from mercer.fitting.families.linear_machine import (
+    LinearMachine,
+    bias_feature,
+    linear_solver,
+    seed_of,
+    warn_of_early_ends,
+)
+from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.units import unit_of_targets
-from mercer.fitting.pipeline.attached import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Labels, fitted
+from mercer.fitting.pipeline.machine import ClassifierMethods, ClassWeight
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.dual_margins import without_planes
-from mercer.fitting.reports.price_and_scale import Remarks, remarks_on_scale
 from mercer.kernels.matrices import squared_lengths
-from mercer.parameters import not_negative, one_of, positive, store
+from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.joint import solve_joint_linear
+from mercer.solvers.linear.referee import LinearSolution
 
 _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
@@ -93,33 +104,15 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
 
     FITTED = fitted(
         coef_=Array("outputs", "features", required=True),
-        classes_=Labels(required=True),
         class_weight_=Array("classes"),
     )
 
-    @hears_others
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        bias: Any = True,
-        intercept_scaling: float = 1.0,
-        tol: float | None = 1e-4,
-        gap_tol: float | None = None,
-        solver: str = "auto",
-        multi_class: str = "ovr",
-        class_weight: Any = None,
-        penalty: str = "l2",
-        dual: Any = "auto",
-        shrinking: bool = True,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    C: float = 1.0
+    _: KW_ONLY
+    loss: str = "squared_hinge"
+    multi_class: str = "ovr"
+    class_weight: ClassWeight = None
+    penalty: str = "l2"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -218,32 +211,12 @@ class LinearSVR(Regressor, LinearMachine):
     0.48
     """
 
-    FITTED = fitted(
-        coef_=Array("features", required=True),
-        intercept_=Array(1, required=True),
-    )
+    FITTED = fitted(coef_=Array("features", required=True))
 
-    @hears_others
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.0,
-        C: float = 1.0,
-        loss: str = "epsilon_insensitive",
-        bias: Any = True,
-        intercept_scaling: float = 1.0,
-        tol: float | None = 1e-4,
-        gap_tol: float | None = None,
-        solver: str = "auto",
-        dual: Any = "auto",
-        shrinking: bool = True,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    _: KW_ONLY
+    epsilon: float = 0.0
+    C: float = 1.0
+    loss: str = "epsilon_insensitive"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -279,3 +252,109 @@ class LinearSVR(Regressor, LinearMachine):
         """‖w‖."""
         check_is_fitted(self)
         return float(np.linalg.norm(self.coef_))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPath:
+    """One row for each C, in rising order.
+
+    Attributes
+    ----------
+    C : array of shape (n_points,)
+        The prices of slack.
+    coef : array of shape (n_points, n_features)
+        w of each.
+    intercept : array of shape (n_points,)
+        b of each.
+    gap : array of shape (n_points,)
+        The duality gap as a share of the dual value.
+    certificates : tuple of Certificate
+        The proof of each.
+    stop_reasons : tuple of str
+        "converged", or the limit that ended the fit at this C.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from mercer import linear_path
+    >>> path = linear_path(*make_classification(random_state=0), Cs=[0.1, 1.0, 10.0])
+    >>> path.coef.shape, bool((path.gap < 1e-2).all())
+    ((3, 20), True)
+    """
+
+    C: Floats
+    coef: Floats
+    intercept: Floats
+    gap: Floats
+    certificates: tuple[Certificate, ...]
+    stop_reasons: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        n, d = self.coef.shape
+        values = f"{n} values of C from {self.C[0]:.3g} to {self.C[-1]:.3g}"
+        return f"LinearPath({values}, {d} features, gap <= {self.gap.max():.1e})"
+
+
+def linear_path(
+    X: Data, y: ArrayLike, *, Cs: Sequence[float], sample_weight: Weights = None, **options: Any
+) -> LinearPath:
+    """LinearSVC of two classes for every C of `Cs`, by warm starts.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The samples.
+    y : array of shape (n_samples,)
+        Two classes.
+    Cs : sequence of float
+        Taken in rising order: what a small C has settled, a larger one needs to change little.
+    sample_weight : array of shape (n_samples,), optional
+        A weight of 2 equals the sample given twice.
+    **options : parameters of LinearSVC
+        All but C.
+
+    Returns
+    -------
+    LinearPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from mercer import linear_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = linear_path(X, y, Cs=[0.01, 0.1, 1.0])
+    >>> path.coef.shape
+    (3, 30)
+    >>> bool((path.gap < 1e-6).all())
+    True
+    """
+    machine = LinearSVC(**options)
+    values = np.unique([positive("Cs", C) for C in Cs])
+    if len(values) == 0:
+        raise ValueError("Cs is empty; give at least one C")
+    fit = Fit.of(machine, X, y, sample_weight)
+    if len(fit.target.labels) != 2:
+        raise ValueError(
+            f"a path is for two classes, but y has {len(fit.target.labels)}; use (y == label) for one of them"
+        )
+    solve, rows, stop = linear_solver(machine, fit), fit.rows(), fit.limits.stop
+    progress = Progress(None, bool(machine.verbose), len(values), fit.X, y)
+    found: list[tuple[LinearSolution, Certificate]] = []
+    start: LinearSolution | None = None
+    for k, C in enumerate(values):
+        if found:
+            last = found[-1][0]
+            # The dual variables grow with C; a bound stays a bound.
+            start = replace(last, beta=last.beta * float(C / values[k - 1]))
+        (problem,) = hinge_problems(machine, fit, float(C))
+        found.append(solve(problem, rows, stop, start, progress.begin(f"C={C:g}")))
+        progress.end()
+    warn_of_early_ends(values, found)
+    return LinearPath(
+        C=freeze(values),
+        coef=freeze(fit.widened(np.array([solution.w for solution, _ in found]))),
+        intercept=freeze(np.array([solution.b for solution, _ in found])),
+        gap=freeze(np.array([certificate.relative_gap for _, certificate in found])),
+        certificates=tuple(certificate for _, certificate in found),
+        stop_reasons=tuple(solution.stop_reason for solution, _ in found),
+    )

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
-from mercer.arrays import Floats, inner
-from mercer.fitting.families.dual_machine import DualMachine
+from mercer.arrays import Data, Floats, Weights, inner
+from mercer.fitting.families.dual_machine import DualMachine, expect_squares, unit_of_kernel, unit_of_weights
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.units import expect_squares, unit_of_kernel, unit_of_weights
-from mercer.fitting.pipeline.attached import NoveltyMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, Number, fitted
+from mercer.fitting.pipeline.machine import NoveltyMethods
+from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import share, store
+from mercer.parameters import share
 from mercer.problems.novelty import data_description, one_class
 
 
@@ -28,29 +28,9 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
         offset_=Number(required=True),
     )
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    nu: float = 0.5
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
         """Train on samples X.
 
         Parameters
@@ -71,7 +51,7 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
     def _check_parameters(self) -> None:
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """+1 for a sample like those trained on, −1 for a novelty.
 
         Parameters
@@ -81,10 +61,10 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
         """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Data) -> Floats:
         raise NotImplementedError
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: Data) -> Floats:
         """The score that is compared with `offset_`: decision_function + offset_.
 
         Parameters
@@ -140,7 +120,7 @@ class OneClassSVM(NoveltyDetector):
         self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Data) -> Floats:
         """f(x): positive for samples like those trained on.
 
         Parameters
@@ -215,7 +195,7 @@ class SVDD(NoveltyDetector):
         diagonal = 2.0 * p
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Data) -> Floats:
         """R² − ‖φ(x) − a‖²: positive inside the ball.
 
         Parameters
@@ -225,7 +205,7 @@ class SVDD(NoveltyDetector):
         """
         return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))
 
-    def _diagonal_of(self, X: Any) -> Any:
+    def _diagonal_of(self, X: Data) -> Any:
         kernel = self._expansion_.kernel
         if kernel.accepts != "gram":
             return kernel.diag(read_samples(self, X, kernel, reset=False))

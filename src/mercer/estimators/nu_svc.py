@@ -10,14 +10,14 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
+from mercer.fitting.families.dual_machine import expect_squares
 from mercer.fitting.families.pairwise import PairwiseClassifier
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.units import expect_squares
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Number, fitted
+from mercer.fitting.pipeline.state import Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import share, store
+from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.solvers.dual.hulls import solve_reduced_hulls
 
@@ -81,29 +81,7 @@ class NuSVC(PairwiseClassifier):
         equivalent_C_=Number(per_output=True),
     )
 
-    def __init__(
-        self,
-        nu: Any = "auto",
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    nu: float | str = "auto"
 
     def _weigh(self, target: Any, codes: Indices, weight: Floats) -> tuple[Floats, Any]:
         weight, target = super()._weigh(target, codes, weight)

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mercer.fitting.families.landmark_machine import LandmarkMachine
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
-from mercer.parameters import store
-
-
-class _Parameters(LandmarkMachine):
-    """The parameters of both."""
-
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        n_landmarks: int = 1000,
-        landmarks: Any = "uniform",
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        tol: float = 1e-5,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
 
 
 @shared_docs
-class NystromRLS(SeveralOutputs, _Parameters):
+class NystromRLS(SeveralOutputs, LandmarkMachine):
     """Regularized least squares on landmarks: kernel ridge regression for millions of samples.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j, exactly, for one or
@@ -68,7 +40,7 @@ class NystromRLS(SeveralOutputs, _Parameters):
 
 
 @shared_docs
-class NystromRLSClassifier(SignClassifier, _Parameters):
+class NystromRLSClassifier(SignClassifier, LandmarkMachine):
     """Regularized least squares classification on landmarks, one class against all others.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² with y_i = ±1 over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j: for

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, stack, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.expansion import Expansion
 from mercer.fitting.families.classifier import OneAgainstRest
+from mercer.fitting.families.dual_machine import takes_samples
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.families.stream_checks import check_stream, takes_samples
-from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Labels, Number, Vectors, fitted
-from mercer.fitting.pipeline.limits import deadline_of
-from mercer.fitting.pipeline.machine import CERTIFIED
+from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
+from mercer.fitting.pipeline.machine import (
+    CERTIFIED,
+    ClassifierMethods,
+    ClassWeight,
+    KernelChoice,
+    MachineMethods,
+    RandomState,
+    kernel_of,
+)
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import expect_room
-from mercer.parameters import integer, one_of, positive, share, store
+from mercer.parameters import integer, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
@@ -141,7 +150,6 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(),
-        classes_=Labels(required=True),
         class_weight_=Array("classes", required=True),
         coef_=Array("outputs", "features", required=True, unless="_expansion_"),
         dual_coef_=Array("outputs", "vectors", needs="_expansion_"),
@@ -157,32 +165,28 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         _norm2_=Array("outputs", required=True),
     )
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        kernel: Any = "linear",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: Any = "regularized",
-        average: str = "suffix",
-        sampling: str = "replacement",
-        project: bool = False,
-        max_iter: int = -1,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-3,
-        class_weight: Any = None,
-        certificate: bool = False,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    alpha: float = 1e-4
+    _: KW_ONLY
+    kernel: KernelChoice = "linear"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    bias: bool | str = "regularized"
+    average: str = "suffix"
+    sampling: str = "replacement"
+    project: bool = False
+    max_iter: int = -1
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    tol: float = 1e-3
+    class_weight: ClassWeight = None
+    certificate: bool = False
+    cache_size: float = 1000
+    verbose: bool = False
+    max_time: float | None = None
+    random_state: RandomState = None
+    n_jobs: int | None = None
 
     def _check_parameters(self) -> None:
         positive("alpha", self.alpha)
@@ -198,7 +202,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     def _kernel(self) -> Any:
         return self.kernel_ if hasattr(self, "kernel_") else super()._kernel()
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         if not hasattr(self, "classes_"):
             return super()._read(y)
         every = planes(len(self.classes_), against_rest=True)
@@ -295,13 +299,13 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         self._theta_, self._total_ = freeze(iterates.theta), freeze(iterates.total)
         self._marks_, self._norm2_ = freeze(iterates.marks), freeze(iterates.norm2)
 
-    def _unfinished(self, X: Any) -> str:
+    def _unfinished(self, X: Data) -> str:
         return (
             f"PegasosSVC stopped after {self.t_:,} of the planned steps (max_time): objective {self.objective_:.6g}. "
             "Raise max_time or alpha, or lower max_iter"
         )
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Data) -> Floats:
         check_is_fitted(self)
         if not self._linear:
             return super()._decision(X)
@@ -310,7 +314,9 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     # --- streams ---------------------------------------------------------------------------------------------------
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
         """Go on training with one pass over a chunk: every row is visited as often as its weight says.
 
         Parameters
@@ -358,9 +364,9 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             raise ValueError("the stream holds no chunk: there is nothing to train on")
         return self._become(learner)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any, deadline: float) -> None:
+    def _learn(self, X: Data, y: ArrayLike, classes: Any, sample_weight: Weights, deadline: float) -> None:
         """One pass over a chunk."""
-        check_stream(self, super()._kernel())
+        _check_stream(self)
         first = not hasattr(self, "_theta_")
         labels = known_classes(classes, None if first else self.classes_)
         if first:
@@ -388,3 +394,48 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             visited = f"{made:,} of the {len(draws):,} rows of chunk {self.n_iter_}"
             self._warn_early(f"PegasosSVC visited {visited} (max_time); raise max_time")
         self._adopt(fit, iterates, iterates.finite_output(problem.lam, self.average), np.arange(space.n))
+
+
+def _check_stream(machine: PegasosSVC) -> None:
+    """Refuse parameters that a chunk alone cannot serve, and such as were changed since the first one."""
+    kernel = kernel_of(vars(machine))
+    for name in ("early_stopping", "certificate"):
+        if getattr(machine, name):
+            raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
+    if isinstance(machine.class_weight, str):
+        raise ValueError(
+            f"class_weight={machine.class_weight!r} needs all labels at once; give a dict from label to weight"
+        )
+    if kernel.accepts == "gram":
+        raise ValueError("a precomputed kernel matrix cannot come as a stream: use fit, or another kernel")
+    if not hasattr(machine, "_theta_"):
+        return
+    linear = not hasattr(machine, "_expansion_")
+    if (machine.kernel == "linear") != linear or _is_another(kernel, machine.kernel_):
+        _refuse("kernel", machine.kernel, machine.kernel_)
+    biased = machine.bias == "regularized"
+    if biased is not _had_bias(machine, linear, biased):
+        _refuse("bias", machine.bias, "'regularized'" if machine.bias is False else False)
+
+
+def _is_another(asked: Kernel, used: Kernel) -> bool:
+    """Whether a kernel is of another kind, or has other numbers; "scale" and the like stand for any number."""
+    now, then = asked.get_params(), used.get_params()
+    numbers = [name for name, value in now.items() if isinstance(value, Real)]
+    return type(asked) is not type(used) or now.keys() != then.keys() or any(now[k] != then[k] for k in numbers)
+
+
+def _had_bias(machine: PegasosSVC, linear: bool, otherwise: bool) -> bool:
+    """Whether the machine learnt a bias; `otherwise` where all of its functions happen to pass through the origin."""
+    if linear:
+        return bool(machine._theta_.shape[1] > machine.n_features_in_)
+    if machine.intercept_.any():
+        return True
+    return otherwise and not machine.dual_coef_.sum(axis=1).any()
+
+
+def _refuse(name: str, now: Any, then: Any) -> None:
+    raise ValueError(
+        f"{name}={now!r} was set after training began with {name}={then}, and steps cannot go on as another machine; "
+        f"set {name} back, or start anew with fit or fit_stream"
+    )

@@ -1,35 +1,56 @@
-"""What every λ would have given."""
+"""Regularized least squares that chooses λ by exact leave-one-out: one decomposition tells what every λ would give."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import partial
+from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
-from mercer.arrays import Floats, Indices, freeze, take
-from mercer.fitting.pipeline.attached import RidgePathMethods, attach_named
-from mercer.solvers.least_squares.spectrum import best_of
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, take
+from mercer.estimators.rls import RLSClassifier, RLSRegressor
+from mercer.fitting.families.least_squares_machine import (
+    LeastSquaresClassifier,
+    LeastSquaresMachine,
+    LeastSquaresRegressor,
+    checked_lam,
+)
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.machine import RidgePathMethods, attach_named, kernel_of
+from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.kernels import Kernel
+from mercer.parameters import one_of
+from mercer.problems.least_squares import LeastSquares
+from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
 
 
 @dataclass(frozen=True, eq=False)
 class PathSource:
-    """What a path makes machines of: one that is not fitted, and the training samples, where those are kept.
+    """What a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the training
+    samples, where those are kept.
 
     `member`, `y` and `weight` are of each training row the sample in X that it is, its target, and its weight with that
     of its class; `names` are those of the features.
     """
 
     machine: Any
+    params: dict[str, Any]
     X: Any
     member: Indices
     y: Any
     weight: Floats
     names: Any = None
 
-    def fitted(self, lam: float, X: Any, y: Any, sample_weight: Any) -> Any:
+    def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
         """The machine at one λ, on these samples, or on those that are kept."""
-        model = clone(self.machine).set_params(lam=lam)
+        model = clone(self.machine).set_params(lam=lam, **self.params)
         if X is not None:
             return model.fit(X, y, sample_weight=sample_weight)
         if "class_weight" in model.get_params(deep=False):  # which the weights hold already
@@ -93,7 +114,7 @@ class RidgePath(RidgePathMethods):
         object.__setattr__(self, "_source", source)
         return self
 
-    def at(self, lam: float, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+    def at(self, lam: float, X: Data | None = None, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
 
         Parameters
@@ -125,3 +146,245 @@ class RidgePath(RidgePathMethods):
 
 
 attach_named(RidgePath)
+
+
+# How many λ are tried unless told.
+_COUNT = 50
+_GRID = ("kernel", "degree", "gamma", "coef0")
+
+
+class _ChoosesLam(LeastSquaresMachine):
+    """Least squares for all λ and, where there is a grid, all kernels, of which the best is kept."""
+
+    FITTED = fitted(
+        path_=Record(RidgePath),
+        paths_=Record(RidgePath, several=True),
+        lam_=Number(),
+        best_params_=Parameters(),
+        loo_residuals_=Array(None, "outputs", flat=True),
+    )
+
+    lams: ArrayLike | None = None
+    _: KW_ONLY
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None
+    criterion: str = "loo"
+
+    _criteria: ClassVar[tuple[str, ...]] = ("loo", "gcv")
+    _one_lam: ClassVar[type[RLSRegressor | RLSClassifier]]
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("criterion", self.criterion, self._criteria)
+        self._given_lams()
+
+    def _kernel(self) -> Kernel:
+        """The kernel by which samples are read and merged: of a grid, one that allows no more than the others."""
+        return min(self._kernels(), key=lambda kernel: kernel.mergeable)
+
+    def _kernels(self) -> list[Kernel]:
+        kernels = [kernel_of(vars(self) | params) for params in self._points()]
+        if len({kernel.accepts for kernel in kernels}) > 1:
+            raise ValueError(f"the kernels in grid={self.grid!r} take different kinds of samples; search them apart")
+        return kernels
+
+    def _points(self) -> list[dict[str, Any]]:
+        """The kernel parameters of each point of the grid."""
+        if self.grid is None:
+            return [{}]
+        found = list(ParameterGrid(self.grid))
+        names = {name for params in found for name in params}
+        wrong = sorted(name for name in names if name not in _GRID and not name.startswith("kernel__"))
+        if wrong or not found:
+            raise ValueError(
+                f"grid may hold kernel, degree, gamma, coef0 and kernel__ parameters, each with values to try; "
+                f"it holds {wrong or 'nothing'}"
+            )
+        return found
+
+    def _tasks(self, fit: Fit) -> Tasks:
+        problem = self._problem(fit)
+        if len(problem.weight) == 1 and problem.mass <= 1:
+            raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
+        solve = partial(solve_path, lams=self._given_lams(), score=self._scores, judge=self._judge(problem))
+        if self.grid is None:
+            return Tasks([Task("", problem, solve)])
+        bound = [k if fit.precomputed else k.bind(fit.merged.X, fit.merged.weight) for k in self._kernels()]
+        return Tasks(Task(repr(kernel), problem, solve, place=partial(fit.gram_under, kernel)) for kernel in bound)
+
+    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
+        return 1  # a decomposition takes all the memory there is
+
+    def _record_end(self, solved: Solutions) -> None:
+        super()._record_end(Solutions.of([_best(solved)]))
+
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+        best = _best(solved)
+        own = fit if best.task.place is None else replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
+        self.lam_ = float(best.solution.lams[best_of(best.solution.scores)])
+        self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
+        self._conclude_rows(own, best.solution.best, self.lam_)
+        # The samples stay at hand only where the machine is made of them anyway.
+        samples = self._expansion_.vectors if best.solution.best.C is not None else None
+        model = self._with_one_lam()
+        self.paths_ = tuple(
+            RidgePath(
+                lams=s.solution.lams,
+                loo_errors=s.solution.values.loo_errors,
+                gcv=s.solution.values.gcv,
+                norms=s.solution.values.norms,
+                dof=s.solution.values.dof,
+                scores=s.solution.scores,
+                criterion=self.criterion,
+                params=params,
+            ).made_of(
+                PathSource(
+                    model,
+                    params,
+                    samples,
+                    fit.merged.member,
+                    np.asarray(fit.y)[fit.merged.rows],
+                    fit.merged.own_weight,
+                    getattr(self, "feature_names_in_", None),
+                )
+            )
+            for params, s in zip(self._points(), solved, strict=True)
+        )
+        self.path_ = self.paths_[list(solved).index(best)]
+        self.best_params_ = self.path_.params
+
+    def _with_one_lam(self) -> Any:
+        """The machine of one λ with these parameters, of which none is shared with the caller."""
+        own = vars(self)
+        model = self._one_lam()
+        return clone(model.set_params(**{name: own[name] for name in model.get_params(deep=False) if name in own}))
+
+    # --- λ -----------------------------------------------------------------------------------------------------------
+
+    def _given_lams(self) -> int | Floats:
+        """How many λ are wanted, or which."""
+        if self.lams is None:
+            return _COUNT
+        if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
+            if self.lams < 1:
+                raise ValueError(f"lams={self.lams!r} must be a positive number of values, or the values themselves")
+            return int(self.lams)
+        lams = np.atleast_1d(np.asarray(self.lams))
+        if lams.ndim != 1 or len(lams) == 0:
+            raise ValueError(f"lams has shape {lams.shape}; it must be a list of numbers, their count, or None")
+        checked = [checked_lam("lams", value, "RLSRegressor(lam=0) gives the limit") for value in lams.tolist()]
+        return np.sort(np.array(checked))
+
+    def _judge(self, problem: LeastSquares) -> Judge | None:
+        """What else to make of the leave-one-out residuals."""
+        return None
+
+    def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
+        """What is minimised over λ."""
+        return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
+
+
+def _best(solved: Solutions) -> Solved:
+    """The point of the grid with the least score; the first of several."""
+    return min(solved, key=lambda s: float(s.solution.scores.min()))
+
+
+@shared_docs
+class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
+    """Regularized least squares with λ chosen by exact leave-one-out or generalised cross-validation.
+
+    One decomposition of K (one SVD of X for a linear kernel with fewer features than samples) gives the
+    coefficients, the leave-one-out residuals and GCV of every λ and output. A sample of weight w counts as w samples of
+    weight 1, each of which is left out in turn.
+
+    Parameters
+    ----------
+    %(ridge grid)s
+    criterion : {"loo", "gcv"}, default="loo"
+        What to minimise, summed over the outputs.
+    %(ridge path)s
+
+    Attributes
+    ----------
+    lam_ : float
+        The chosen λ; of equally good ones the largest.
+    best_params_ : dict
+        The chosen point of the grid.
+    path_ : RidgePath
+        Errors, norms and degrees of freedom for every λ, with `plot()`; `paths_` has one for each point of the grid.
+    loo_residuals_ : array of shape (n_samples,) or (n_samples, n_outputs)
+        y minus the prediction of the fit without one unit of the sample's weight, at the chosen λ; 0 for weight 0.
+    certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
+    stop_reason_, n_iter_, paths_, n_features_in_, feature_names_in_
+        As in RLSRegressor, at the chosen λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import RLSRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = RLSRegressorCV().fit(X, y)
+    >>> bool(0.08 < np.sqrt(model.path_.loo_errors.min()) < 0.13)
+    True
+    """
+
+    _one_lam = RLSRegressor
+
+
+@shared_docs
+class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
+    """Regularized least squares classification with λ chosen by exact leave-one-out.
+
+    Parameters
+    ----------
+    %(ridge grid)s
+    criterion : {"mistakes", "loo", "gcv"}, default="mistakes"
+        "mistakes" counts the samples that are misclassified when left out, by weight, and breaks ties by the squared
+        leave-one-out error.
+    %(class_weight)s
+    %(ridge path)s
+
+    Attributes
+    ----------
+    classes_, class_weight_ : array
+    lam_, best_params_, path_, paths_, loo_residuals_
+        As in RLSRegressorCV, with targets ±1.
+    certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,
+    stop_reason_, n_iter_, n_features_in_, feature_names_in_
+        As in RLSClassifier, at the chosen λ.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import RLSClassifierCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RLSClassifierCV().fit(X, y)
+    >>> bool(model.path_.scores.min() < 0.06)
+    True
+    """
+
+    _criteria = ("loo", "gcv", "mistakes")
+    _one_lam = RLSClassifier
+
+    _: KW_ONLY
+    criterion: str = "mistakes"
+
+    def _judge(self, problem: LeastSquares) -> Judge:
+        def mistakes(residual: Floats) -> Floats:
+            left_out = problem.Y[:, None, :] - residual
+            if problem.n_outputs == 1:
+                wrong = (left_out[:, :, 0] >= 0) != (problem.Y > 0)
+            else:
+                wrong = np.argmax(left_out, axis=2) != np.argmax(problem.Y, axis=1)[:, None]
+            return np.asarray(problem.weight @ wrong / problem.mass)
+
+        return mistakes
+
+    def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
+        if self.criterion != "mistakes":
+            return super()._scores(problem, values)
+        # Between equally many mistakes the squared error decides, scaled to less than half of the smallest mistake.
+        squared = values.loo_errors.sum(axis=1)
+        share = 0.49 * problem.weight.min() / problem.mass
+        return np.asarray(values.judged + share * squared / max(squared.max(), 1e-300))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from mercer.arrays import Data, Weights
 from mercer.data.labels import known_classes
 from mercer.fitting.families.least_squares_machine import (
     LeastSquaresClassifier,
@@ -14,7 +16,6 @@ from mercer.fitting.families.least_squares_machine import (
     has_linear_kernel,
 )
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.parameters import store
 
 
 @shared_docs
@@ -65,25 +66,8 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     True
     """
 
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        solver: str = "auto",
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
-
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
 
         Parameters
@@ -96,21 +80,6 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
             A weight of 2 equals the sample given twice.
         """
         return self._learn(X, y, sample_weight, 1)
-
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Samples that were learnt before.
-        y : array of shape (n_samples,)
-            What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
-        """
-        return self._learn(X, y, sample_weight, -1)
 
 
 @shared_docs
@@ -146,26 +115,10 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     0.99
     """
 
-    def __init__(
-        self,
-        lam: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        bias: bool = True,
-        class_weight: Any = None,
-        solver: str = "auto",
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
-
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
         """Learn from more samples; for linear kernels. The first call must name all `classes` that will come.
 
         Parameters
@@ -179,27 +132,14 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
         sample_weight : array of shape (n_samples,), optional
             A weight of 2 equals the sample given twice.
         """
-        return self._learn_classes(X, y, classes, sample_weight, 1)
+        return self._learn(X, y, sample_weight, 1, classes)
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take back samples that were learnt before; for linear kernels.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            Samples that were learnt before.
-        y : array of shape (n_samples,)
-            What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
-        """
-        return self._learn_classes(X, y, None, sample_weight, -1)
-
-    def _learn_classes(self, X: Any, y: Any, classes: Any, sample_weight: Any, sign: int) -> Self:
+    def _learn(
+        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
+    ) -> Self:
         labels = known_classes(classes, getattr(self, "classes_", None))
         if isinstance(self.class_weight, str):
             raise ValueError(
                 "class_weight='balanced' needs all samples at once; give partial_fit a dict of class weights instead"
             )
-        return self._learn(X, y, sample_weight, sign, labels)
+        return super()._learn(X, y, sample_weight, sign, labels)

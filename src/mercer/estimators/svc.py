@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any
 
@@ -11,15 +12,24 @@ from mercer.arrays import Floats, Indices, megabytes
 from mercer.data.labels import REST
 from mercer.errors import PROBABILITIES
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.families.hard_margin import bias_between, centred_place, refuse_both_labels, refuse_no_margin
-from mercer.fitting.families.joint import JOINT, joint_norms, joint_problem, joint_table, outputs
-from mercer.fitting.families.pairwise import PairwiseClassifier
+from mercer.fitting.families.pairwise import (
+    JOINT,
+    PairwiseClassifier,
+    bias_between,
+    centred_place,
+    joint_norms,
+    joint_problem,
+    joint_table,
+    outputs,
+    refuse_both_labels,
+    refuse_no_margin,
+)
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.pair_tasks import PairTasks
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.pipeline.machine import ClassWeight
+from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds, own_table
-from mercer.parameters import one_of, store
+from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers import JOINT_SOLVERS
@@ -90,35 +100,14 @@ class SVC(PairwiseClassifier):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: Any = False,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        class_weight: Any = None,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        slack: str = "l1",
-        bias: Any = True,
-        theta: float | None = None,
-        multiclass: str = "ovo",
-        solver: str = "auto",
-        warm_start: bool = False,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    C: float = 1.0
+    _: KW_ONLY
+    probability: bool | str = False
+    class_weight: ClassWeight = None
+    slack: str = "l1"
+    bias: bool | str = True
+    theta: float | None = None
+    multiclass: str = "ovo"
 
     # --- training --------------------------------------------------------------------------------------------------
 

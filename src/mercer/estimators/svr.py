@@ -1,19 +1,27 @@
-"""Support vector regression: the ε-insensitive loss and its relatives, and the machine that chooses ε itself."""
+"""Support vector regression: the ε-insensitive loss and its relatives, the machine that chooses ε itself, quantiles."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any
 
-from mercer.arrays import Floats
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import d2_pinball_score
+
+from mercer.arrays import Data, Floats, Weights, freeze
 from mercer.estimators.regularisation import check_price, price
+from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Number, fitted
-from mercer.fitting.pipeline.task import Solved
-from mercer.parameters import not_negative, one_of, positive, share, store
+from mercer.fitting.pipeline.state import Array, Flag, Number, fitted
+from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.reports.coefficients import Bounds
+from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
+from mercer.problems.regression import quantile
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
@@ -59,35 +67,14 @@ class SVR(KernelRegressor):
     True
     """
 
-    FITTED = fitted(intercept_=Array(1, required=True))
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        epsilon: float = 0.1,
-        loss: str = "epsilon_insensitive",
-        delta: float = 1.0,
-        tau: float = 0.5,
-        bias: Any = True,
-        theta: float | None = None,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    C: float = 1.0
+    _: KW_ONLY
+    epsilon: float = 0.1
+    loss: str = "epsilon_insensitive"
+    delta: float = 1.0
+    tau: float = 0.5
+    bias: bool | str = True
+    theta: float | None = None
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         C = price(self, float(fit.merged.weight.sum())) * weight
@@ -145,33 +132,11 @@ class NuSVR(KernelRegressor):
     True
     """
 
-    FITTED = fitted(
-        intercept_=Array(1, required=True),
-        epsilon_=Number(),
-    )
+    FITTED = fitted(epsilon_=Number())
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: Any = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        tol: float = 1e-3,
-        gap_tol: float | None = None,
-        cache_size: float = 1000,
-        verbose: bool = False,
-        max_iter: int = -1,
-        max_time: float | None = None,
-        solver: str = "auto",
-        warm_start: bool = False,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        store(self, locals())
+    nu: float = 0.5
+    _: KW_ONLY
+    C: float = 1.0
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         return regression.nu_tube(y, float(self.C) * weight, float(self.nu))
@@ -184,3 +149,130 @@ class NuSVR(KernelRegressor):
     def _check_parameters(self) -> None:
         positive("C", self.C)
         share("nu", self.nu, "it is the share of samples outside the tube", whole=True)
+
+
+@shared_docs
+class QuantileSVR(KernelRegressor):
+    """Quantile regression with kernels, exact and certified.
+
+    For each τ minimises ½‖w‖² + Σ C_i pinball_τ(y_i − f(x_i)), with pinball_τ(r) = τr for r > 0 and (τ − 1)r for
+    r < 0, through its dual: the share of the weight strictly below f is at most τ, and that below or on f at least τ.
+    Several quantiles are trained one by one and predicted in increasing order (Chernozhukov, Fernández-Val, Galichon
+    2010): curves that cross are rearranged, which never makes the estimate worse.
+
+    Parameters
+    ----------
+    quantiles : float or sequence of float, default=0.5
+        τ, strictly between 0 and 1. One number makes predictions one-dimensional.
+    C : float, default=1.0
+        Price of errors. A sample's own C_i is C times its weight.
+    bias : True, False or "regularized", default=True
+        As in `SVR`; the statement about shares needs True.
+    %(theta)s
+    %(kernel)s
+    %(dual parameters)s
+
+    Attributes
+    ----------
+    quantiles_ : array
+        The quantiles in the order of the columns of `predict`, as given.
+    %(dual attributes)s
+        `dual_coef_` and `intercept_` have a row per quantile.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import QuantileSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(200, 1))
+    >>> y = X[:, 0] + rng.normal(size=200)
+    >>> low, high = QuantileSVR([0.1, 0.9]).fit(X, y).predict(X).T
+    >>> bool((low <= high).all())
+    True
+    >>> bool(0.07 < (y < low).mean() <= 0.11)
+    True
+    >>> round(QuantileSVR([0.1, 0.9]).fit(X, y).score(X, y), 1)  # of the pinball loss
+    0.1
+    """
+
+    FITTED = fitted(
+        intercept_=Array("outputs", required=True),
+        quantiles_=Array("outputs", required=True),
+        _flat_=Flag(required=True),
+    )
+
+    quantiles: ArrayLike = 0.5
+    _: KW_ONLY
+    C: float = 1.0
+    bias: bool | str = True
+    theta: float | None = None
+
+    def _tasks(self, fit: Fit) -> Tasks:
+        y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight
+        tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
+        for tau in _quantiles(self.quantiles):
+            problem = quantile(y, C, tau)
+            problem = problem if self.bias is True else problem.without_bias()
+            solve = self._solver_for(fit, rows, problem)
+            tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
+        return Tasks(tasks)
+
+    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+        tau, C = _quantiles(self.quantiles), self._price(fit)
+        self.quantiles_ = freeze(tau)
+        self._flat_ = np.ndim(self.quantiles) == 0
+        self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
+
+    def predict(self, X: Data) -> Floats:
+        """The quantiles of each sample: one number, or a column per quantile.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        values = self._decision(X)
+        if self._one_quantile():
+            return np.asarray(values[:, 0])
+        rank = np.argsort(np.argsort(self.quantiles_, kind="stable"), kind="stable")
+        return np.asarray(np.sort(values, axis=1)[:, rank])
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """1 − Σ pinball_τ(y_i − f(x_i)) / Σ pinball_τ(y_i − the τ-quantile of y), in the mean of all quantiles.
+
+        1 is perfect, 0 as good as the same number everywhere. R² would judge a quantile by its distance from the mean.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        y : array of shape (n_samples,)
+            The true numbers.
+        sample_weight : array of shape (n_samples,), optional
+            How much each sample counts.
+        """
+        predicted = np.reshape(self.predict(X), (-1, len(self.quantiles_)))
+        scores = [
+            d2_pinball_score(y, column, sample_weight=sample_weight, alpha=float(tau))
+            for tau, column in zip(self.quantiles_, predicted.T, strict=True)
+        ]
+        return float(np.mean(scores))
+
+    def _one_quantile(self) -> bool:
+        """Whether one number was asked for; `quantiles` may have been set to others since."""
+        return bool(getattr(self, "_flat_", np.ndim(self.quantiles) == 0))
+
+    def _price(self, fit: Fit) -> float:
+        return price(self, float(fit.merged.weight.sum()))
+
+    def _check_parameters(self) -> None:
+        check_price(self)
+        one_of("bias", self.bias, (True, False, "regularized"))
+        _quantiles(self.quantiles)
+
+
+def _quantiles(given: Any) -> Floats:
+    listed = [given] if np.ndim(given) == 0 else list(given)
+    if not listed or np.ndim(given) > 1:
+        raise ValueError(f"quantiles={given!r} must be a number or a list of at least one number")
+    return np.array([share("quantiles", value) for value in listed])

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from mercer import parameters
 from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import Outputs, as_dense, outputs_of
-from mercer.fitting.pipeline.attached import PartialDependenceMethods, attach_named
+from mercer.fitting.pipeline.machine import PartialDependenceMethods, attach_named
 from mercer.kernels.terms import Term
 from mercer.optional import require
 from mercer.parameters import integer

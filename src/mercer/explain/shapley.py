@@ -21,7 +21,7 @@ from mercer import _core, parameters
 from mercer.arrays import Floats
 from mercer.data.labels import Pair
 from mercer.explain.outputs import Outputs, as_dense, class_signs, outputs_of
-from mercer.fitting.pipeline.attached import ExplanationMethods, attach_named
+from mercer.fitting.pipeline.machine import ExplanationMethods, attach_named
 from mercer.kernels.terms import Term, Terms
 from mercer.optional import require
 from mercer.progress import Reporter

@@ -23,8 +23,7 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, take
 from mercer.certificates.certificate import Certificate
 from mercer.data.table import Table
-from mercer.fitting.pipeline.side_by_side import map_side_by_side
-from mercer.fitting.pipeline.task import Solved, Task
+from mercer.fitting.pipeline.task import Solved, Task, map_side_by_side
 from mercer.fitting.reports.coefficients import table_expansion
 from mercer.gram import Gram
 from mercer.gram.stored_field import StoredField

@@ -18,7 +18,7 @@ from sklearn.model_selection import check_cv
 
 from mercer.arrays import Floats, Indices, take
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.families.joint import JOINT
+from mercer.fitting.families.pairwise import JOINT
 from mercer.fitting.pipeline.fit import Fit
 from mercer.kernels import Kernel
 from mercer.sameness import grouped, key_of

@@ -20,8 +20,7 @@ from sklearn.base import clone
 from mercer.arrays import Floats, Indices, is_sparse, sums_by
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.pair_tasks import PairTasks
-from mercer.fitting.pipeline.side_by_side import map_side_by_side
+from mercer.fitting.pipeline.task import PairTasks, map_side_by_side
 from mercer.gram import Gram
 from mercer.gram.stored_field import StoredField
 from mercer.gram.stored_gram import StoredGram

@@ -11,10 +11,8 @@ from sklearn.base import clone
 
 from mercer.arrays import Floats, freeze, sums_by
 from mercer.estimators.svc import SVC
-from mercer.fitting.pipeline.attached import CPathMethods, attach_named
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.limits import deadline_of
-from mercer.fitting.pipeline.machine import trained_on
+from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
+from mercer.fitting.pipeline.machine import CPathMethods, attach_named, trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive

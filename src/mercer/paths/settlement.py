@@ -11,7 +11,6 @@ from sklearn.base import clone
 from mercer.arrays import Flags, Floats, Indices
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import tasks_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.sets import KernelRows, Segment
 from mercer.solvers.active_set.walk import Walk, settled
@@ -80,7 +79,7 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
     if gram.positive_definite == "no":
         raise ValueError(f"{fit.kernel!r} is not positive definite on these samples, so there is no exact solution")
     found = []
-    tasks = tasks_of(machine, fit)
+    tasks = machine._tasks(fit)
     for task in tasks:
         problem = task.problem
         if not isinstance(problem, DualProblem) or _is_other(problem):

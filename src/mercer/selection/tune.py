@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d
 
 from mercer.arrays import is_sparse, n_samples
 from mercer.errors import held_warnings, warn_user
-from mercer.fitting.pipeline.limits import bytes_of, deadline_of
+from mercer.fitting.pipeline.fit import bytes_of, deadline_of
 from mercer.held_out.folds import folds_of
 from mercer.held_out.machines import weight_option
 from mercer.kernels import kernel_accepts

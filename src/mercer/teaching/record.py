@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
-from mercer.fitting.pipeline.attached import TraceMethods, attach_named
+from mercer.fitting.pipeline.machine import TraceMethods, attach_named
 from mercer.optional import require
 
 

@@ -26,8 +26,7 @@ from mercer.arrays import Floats, freeze, is_sparse
 from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
-from mercer.fitting.pipeline.state import check_state, declared, set_fitted, state_of
+from mercer.fitting.pipeline.state import Array, Kind, check_state, declared, expect, fitted, set_fitted, state_of
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive

@@ -29,7 +29,7 @@ from mercer.arrays import Floats, Indices, freeze, row_blocks
 from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, fitted
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import integer
 from mercer.solution import Report

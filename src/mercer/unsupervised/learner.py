@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import BoundKernel, Function, fitted
 from mercer.fitting.pipeline.machine import Machine, Training
+from mercer.fitting.pipeline.state import BoundKernel, Function, fitted
 from mercer.fitting.pipeline.telling import Progress
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer

@@ -24,9 +24,8 @@ from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
 from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Kind, expect, fitted
-from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.fit import Fit, Limits
+from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of

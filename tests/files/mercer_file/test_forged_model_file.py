@@ -102,7 +102,7 @@ def test_a_certificate_that_is_none(path, small, name, value):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"), [(mercer.LinearSVC, "not an attribute"), (mercer.PegasosSVC, "its kernel_ is")]
+    ("kind", "message"), [(mercer.LinearSVC, "not an attribute"), (mercer.PegasosSVC, "kernel_ must be a kernel")]
 )
 @pytest.mark.parametrize("value", ["rbf", {}])
 def test_a_kernel_that_is_none(path, kind, message, value):

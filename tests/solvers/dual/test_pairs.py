@@ -14,7 +14,7 @@ from mercer import SVC, _core
 from mercer.certificates.dual import certify
 from mercer.certificates.pairs import pair_certificates
 from mercer.errors import NonPSDKernelWarning
-from mercer.fitting.pipeline import pair_tasks
+from mercer.fitting.pipeline import task
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
@@ -91,7 +91,7 @@ def asked(monkeypatch):
         calls.append(arguments[1].n)
         return solve_together(*arguments)
 
-    monkeypatch.setattr(pair_tasks, "solve_together", watched)
+    monkeypatch.setattr(task, "solve_together", watched)
     return calls
 
 
@@ -268,7 +268,7 @@ def test_other_ways_are_not_for_one_call(parameters, form, monkeypatch):
     def broken(*arguments):
         raise AssertionError("asked for in one call")
 
-    monkeypatch.setattr(pair_tasks, "solve_together", broken)
+    monkeypatch.setattr(task, "solve_together", broken)
     assert SVC(**parameters).fit(form(X), y).converged_
 
 

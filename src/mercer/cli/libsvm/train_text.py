@@ -24,7 +24,7 @@ from mercer.cli.terminal import Clock, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
-from mercer.fitting.reports.dual_status import n_bounded
+from mercer.fitting.reports.dual_margins import n_bounded
 from mercer.kernels import as_kernel
 from mercer.progress import waiting
 

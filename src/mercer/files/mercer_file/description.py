@@ -33,7 +33,7 @@ from mercer import kernels
 from mercer.arrays import freeze
 from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.container import DTYPES, Array
-from mercer.fitting.pipeline.kinds import expect
+from mercer.fitting.pipeline.state import expect
 from mercer.kernels import Kernel
 
 # Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.

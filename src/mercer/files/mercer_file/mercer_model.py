@@ -20,7 +20,7 @@ from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.mercer_file.model_file import machines_in
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
-from mercer.fitting.reports.dual_status import free_and_bounded
+from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.optional import require
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame

@@ -28,9 +28,8 @@ from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, desc
 from mercer.files.mercer_file.own_table import OWN
 from mercer.files.scikit.checks import Config, Fitted, Plain
 from mercer.files.scikit.table import SCIKIT, Row
-from mercer.fitting.pipeline.kinds import Unsaved, expect
 from mercer.fitting.pipeline.machine import Machine
-from mercer.fitting.pipeline.state import fitted_names, restored, state_of
+from mercer.fitting.pipeline.state import Unsaved, expect, fitted_names, restored, state_of
 from mercer.tables.estimator import Tabular
 
 # What set_output was told, in scikit-learn's name for it.

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from mercer.data.labels import REST, planes
 from mercer.files.scikit.checks import Fitted, Model, Plain
 from mercer.files.scikit.table import Row, row
-from mercer.fitting.pipeline.kinds import (
+from mercer.fitting.pipeline.state import (
     Array,
     Count,
     Flag,

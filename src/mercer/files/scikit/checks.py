@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.kinds import Array, Kind, Labels, ListOf, expect, is_count, is_number
+from mercer.fitting.pipeline.state import Array, Kind, Labels, ListOf, expect, is_count, is_number
 
 Fitted = Any  # an estimator of scikit-learn, which has no types
 Plain = dict[str, Any]  # what a file holds, by name
@@ -82,6 +82,16 @@ class Config(Kind):
     def check(self, name: str, value: Any, model: Fitted) -> None:
         known = isinstance(value, dict) and value.get("transform", "default") in ("default", "pandas", "polars", None)
         expect(known and value.keys() <= {"transform"}, f"{name} must name a container of transform")
+
+
+@dataclass(frozen=True)
+class One(Kind):
+    """One of a few values."""
+
+    of: tuple[Any, ...]
+
+    def check(self, name: str, value: Any, model: Fitted) -> None:
+        expect(any(type(value) is type(one) and value == one for one in self.of), f"{name} must be one of {self.of}")
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mercer.files.scikit import checks
-from mercer.files.scikit.checks import Categories, Config, Edges, Fitted, Made, Model, Plain, Type, Vocabulary
-from mercer.fitting.pipeline.kinds import (
-    Array,
-    Count,
-    Flag,
-    Kind,
-    Labels,
-    ListOf,
-    Names,
-    Number,
-    One,
-    Places,
-    Text,
-    Unsaved,
-)
+from mercer.files.scikit.checks import Categories, Config, Edges, Fitted, Made, Model, One, Plain, Type, Vocabulary
+from mercer.fitting.pipeline.state import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, Places, Text, Unsaved
 
 Check = Callable[[Fitted], None]
 
@@ -76,7 +63,7 @@ def _row(module: str, **fitted: Kind) -> Row:
     return row(f"sklearn.{module}", **fitted)
 
 
-def _floats(*shape: str | None, or_none: bool = False) -> Array:
+def _floats(*shape: str | None, or_none: bool = False) -> Kind:
     """Numbers of any width, NaN and infinity among them."""
     return Array(*shape, kinds="f", or_none=or_none)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from mercer.arrays import Floats, n_samples, sums_by
+from mercer.arrays import Data, Floats, Weights, n_samples, sums_by
 from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import certify_hard_margin
@@ -23,7 +24,9 @@ from mercer.solution import Solution
 _MISSED_SHARE = 1e-6
 
 
-def certificate_of_alpha(estimator: Any, X: Any, y: Any, alpha: Any, *, sample_weight: Any = None) -> Certificate:
+def certificate_of_alpha(
+    estimator: Any, X: Data, y: ArrayLike, alpha: Any, *, sample_weight: Weights = None
+) -> Certificate:
     """The certificate of dual variables α of a machine, wherever they come from.
 
     By weak duality the dual value at any feasible α is a lower bound on the optimum, and the primal value of the

@@ -6,22 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
-from mercer.data.labels import (
-    Classes,
-    Pair,
-    between,
-    class_weights,
-    codes_among,
-    names_of,
-    planes,
-    read_labels,
-    winner,
-)
+from mercer.arrays import Data, Floats, Indices, freeze
+from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
 from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.state import Labels, fitted
 from mercer.fitting.reports.dual_margins import PlaneDuals
 from mercer.margins import Margins, SeveralMargins, divide
 
@@ -31,7 +23,7 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
 
     _function_per_class = True
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         labels, codes = read_labels(y)
         return codes, Classes(labels, planes(len(labels), self._function_per_class), np.ones(len(labels)))
 
@@ -47,11 +39,11 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         """‖w‖ of each plane."""
         return np.atleast_1d(self.rkhs_norm_)
 
-    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+    def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
         """What the duals tell of each plane and of these samples; None for a machine that keeps none."""
         return None
 
-    def signed_distance(self, X: Any) -> Floats:
+    def signed_distance(self, X: Data) -> Floats:
         """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
 
         Parameters
@@ -67,7 +59,7 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         distances = divide(self._decision(X), self._plane_norms())
         return distances[:, 0] if distances.shape[1] == 1 else distances
 
-    def margins(self, X: Any, y: Any) -> Margins | SeveralMargins:
+    def margins(self, X: Data, y: ArrayLike) -> Margins | SeveralMargins:
         """Functional and geometric margins, slacks, errors and distances of samples.
 
         Parameters
@@ -113,7 +105,9 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
 class OneAgainstRest(Classifier):
     """Decisions and margins from `_decision`, whose columns are the classes' f(x), or that of the second of two."""
 
-    def decision_function(self, X: Any) -> Floats:
+    FITTED = fitted(classes_=Labels(required=True))
+
+    def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes, positive for the second; for more, one column per class.
 
         Parameters
@@ -124,7 +118,7 @@ class OneAgainstRest(Classifier):
         values = self._decision(X)
         return np.asarray(values[:, 0]) if values.shape[1] == 1 else values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """The class of each sample: the second of two where f(x) ≥ 0, of several the first with the largest f(x).
 
         Parameters

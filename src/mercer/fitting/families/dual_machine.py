@@ -5,21 +5,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, n_samples, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
-from mercer.fitting.families.stream_checks import takes_samples
-from mercer.fitting.pipeline.attached import MachineMethods
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import (
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
+from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,
     Count,
@@ -32,7 +34,6 @@ from mercer.fitting.pipeline.kinds import (
     Vectors,
     fitted,
 )
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine, Training
 from mercer.fitting.pipeline.task import Solutions, Tasks
 from mercer.fitting.pipeline.telling import warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import TrainingSet, WarmStart, keys_of, targets_of, task_start
@@ -44,7 +45,7 @@ from mercer.fitting.reports.coefficients import (
     own_table,
     weight_vector,
 )
-from mercer.fitting.reports.dual_status import bias_intervals, dual_status
+from mercer.fitting.reports.dual_margins import bias_intervals, dual_status
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
@@ -52,6 +53,16 @@ from mercer.solvers import SOLVERS
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.linear.newton import few_columns
 from mercer.solvers.solver import Solver, choose_solver
+
+
+def takes_samples(machine: Machine) -> bool:
+    """Whether a machine can be given some samples after others; AttributeError, so that `hasattr` says no, if not."""
+    if getattr(machine.kernel, "accepts", machine.kernel) in ("gram", "precomputed"):
+        raise AttributeError(
+            "partial_fit cannot add samples to a precomputed kernel, which needs their values with all others; fit the "
+            "larger matrix (SVC and the like: with warm_start=True, the old samples first)"
+        )
+    return True
 
 
 class DualMachine(MachineMethods, Machine):
@@ -78,17 +89,31 @@ class DualMachine(MachineMethods, Machine):
         prob_density_marks_=Array(10),
     )
 
+    _: KW_ONLY
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    shrinking: bool = True
+    tol: float | None = 1e-3
+    gap_tol: float | None = None
+    cache_size: float = 1000
+    max_iter: int = -1
+    solver: str = "auto"
+    warm_start: bool = False
+    random_state: RandomState = None
+
     def _solver(self, own: Solver | None = None, solvers: Mapping[str, Solver] = SOLVERS) -> Solve:
         """The solver that `solver` names, with its options; `own` is the only one that a special problem has."""
-        chosen = choose_solver(getattr(self, "solver", "auto"), solvers, own)
-        return partial(chosen, shrinking=bool(getattr(self, "shrinking", True)))
+        chosen = choose_solver(self.solver, solvers, own)
+        return partial(chosen, shrinking=bool(self.shrinking))
 
     def _solver_for(self, fit: Fit, rows: Indices, problem: DualProblem) -> Solve:
         """The solver of the problem on these samples: of a linear kernel on fewer columns than rows it is trained in
         (w, b), where pairs of rows would crawl."""
         linear = None
         if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
-            few = few_columns(len(rows), fit.merged.X.shape[1]) and getattr(self, "solver", "auto") == "auto"
+            few = few_columns(len(rows), fit.merged.X.shape[1]) and self.solver == "auto"
             linear = linear_problem(problem) if few else None
         if linear is None:
             return self._solver()
@@ -97,8 +122,8 @@ class DualMachine(MachineMethods, Machine):
 
     def _solver_around(self, outer: Solver) -> Solve:
         """A solver that asks the one that `solver` names several times."""
-        chosen = choose_solver(getattr(self, "solver", "auto"), SOLVERS)
-        return partial(outer, inner_solver=chosen, shrinking=bool(getattr(self, "shrinking", True)))
+        chosen = choose_solver(self.solver, SOLVERS)
+        return partial(outer, inner_solver=chosen, shrinking=bool(self.shrinking))
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
@@ -176,18 +201,11 @@ class DualMachine(MachineMethods, Machine):
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    @shared_docs
+    def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
-        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
-        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
-        call of partial_fit starts anew, with a warning.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+        %(samples that follow)s
         y : array of shape (n_samples,)
             What to learn of each sample.
         sample_weight : array of shape (n_samples,), optional
@@ -251,3 +269,55 @@ class DualMachine(MachineMethods, Machine):
 def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
     assert fit.kernel is not None
     return keys_of(fit.merged, fit.kernel.accepts, fit.limits.n_threads), targets_of(fit.merged, fit.y)
+
+
+# --- what `tol` is measured in ----------------------------------------------------------------------------------------
+# 1, in the scale of f, or less where all that f could tell apart is smaller than that. A machine with a price C
+# measures f in labels ±1 or in the unit of y, and one without in the unit of the kernel. So with targets of size 1e-4,
+# or features in kilometres instead of metres, an absolute tolerance would be met before training has begun. The unit is
+# never above 1: a fit that converged has a violation of at most `tol`.
+
+# A spread below this share of the values is rounding, or near enough that no tolerance relative to it could be met.
+_RESOLVED_SHARE = 1e-9
+# Weights beyond this, or below its inverse, leave the range of float64 when they are squared.
+_LARGEST_WEIGHT = 1e140
+# Below this size squares underflow, and no objective tells two models apart.
+_SMALLEST = 1e-140
+
+
+def unit_of_targets(y: Floats, weight: Floats) -> float:
+    """The standard deviation of y, at most 1."""
+    largest = float(np.abs(y).max())
+    if largest < _SMALLEST:
+        return 1.0
+    scaled, share = y / largest, weight / weight.sum()
+    deviation = float(np.sqrt(share @ (scaled - share @ scaled) ** 2))
+    return min(1.0, largest * max(deviation, _RESOLVED_SHARE))
+
+
+def unit_of_kernel(fit: Fit) -> float:
+    """Half the largest squared distance of a sample from the first one in feature space, at most 1."""
+    gram = fit.gram()
+    largest = float(np.abs(gram.diagonal).max())
+    if largest < _SMALLEST:
+        return 1.0
+    first = np.zeros(gram.n)
+    first[0] = 1.0
+    with_first = gram.product(first)
+    square = float((0.5 * (gram.diagonal + gram.diagonal[0]) - with_first).max())
+    return min(1.0, max(square, _RESOLVED_SHARE * largest))
+
+
+def unit_of_weights(weight: Floats) -> float:
+    """The largest weight, at most 1: the coefficients of machines without C, and with them f, grow with the weights."""
+    return min(1.0, float(weight.max()))
+
+
+def expect_squares(weight: Floats) -> None:
+    """Refuse weights whose squares leave the range of float64, in a machine that knows only their proportions."""
+    largest = float(weight.max())
+    if not 1 / _LARGEST_WEIGHT <= largest <= _LARGEST_WEIGHT:
+        raise FloatingPointError(
+            f"sample weights of {largest:.3g} leave the range of float64 when they are squared; scale them: only their "
+            "proportions matter here"
+        )

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from mercer.arrays import freeze, megabytes, n_samples, take
+from mercer.arrays import Data, Weights, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
 from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
-from mercer.fitting.pipeline.limits import Limits
+from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
+from mercer.fitting.pipeline.machine import RandomState, kernel_of
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
@@ -68,9 +69,17 @@ class LandmarkMachine(OutputsMachine):
         jitter_=Number(),
     )
 
-    _stream_targets: type[StreamTargets]
+    lam: float = 1.0
+    _: KW_ONLY
+    n_landmarks: int = 1000
+    landmarks: Data | str = "uniform"
+    tol: float = 1e-5
+    max_iter: int = -1
+    random_state: RandomState = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    _stream_targets: ClassVar[type[StreamTargets]]
+
+    def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.
 
         Parameters
@@ -101,7 +110,7 @@ class LandmarkMachine(OutputsMachine):
     def _n_landmarks(self) -> int:
         return iterations("n_landmarks", self.n_landmarks, 1000)
 
-    def _merges(self, X: Any, budget: int) -> bool:
+    def _merges(self, X: Data, budget: int) -> bool:
         return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
 
     def _merge_codes(self, target: Targets) -> Any:
@@ -110,13 +119,13 @@ class LandmarkMachine(OutputsMachine):
         values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
         return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
 
-    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+    def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
         if not is_stream(X):
             return super()._input(X, y, sample_weight)
         if y is not None or sample_weight is not None:
             raise ValueError("a stream carries its own targets and weights: y and sample_weight must be None")
         self._check_parameters()
-        kernel = self._kernel()
+        kernel = kernel_of(vars(self))
         if kernel.accepts != "vectors":
             raise ValueError(f"a stream holds vectors, but {kernel!r} takes {kernel.accepts}; give all samples at once")
         limits = Limits.of(self, self._max_steps(0))
@@ -183,7 +192,7 @@ class LandmarkMachine(OutputsMachine):
         n, weight = len(merged.weight), float(merged.weight.sum())
         return _Source(lambda: [everything], pool, n, weight, fit.target, rng, rows=merged.first)
 
-    def _stream_source(self, X: Any, rng: np.random.Generator) -> _Source:
+    def _stream_source(self, X: Data, rng: np.random.Generator) -> _Source:
         reader = self._stream_targets()
         stream = Stream(self, X, reader.read)
         peeked: Peeked | None = None

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, sums_by
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
 from mercer.data.labels import class_weights
@@ -22,11 +24,20 @@ from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.exact_parts import exact_parts, worth_exactness
 from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
-from mercer.fitting.pipeline.attached import RegressorMethods
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, BoundKernel, Count, Flag, Function, Number, Record, Text, fitted
-from mercer.fitting.pipeline.limits import Limits
-from mercer.fitting.pipeline.state import fitted_names
+from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
+from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods, kernel_of
+from mercer.fitting.pipeline.state import (
+    Array,
+    BoundKernel,
+    Count,
+    Flag,
+    Function,
+    Number,
+    Record,
+    Text,
+    fitted,
+    fitted_names,
+)
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.fitting.reports.coefficients import diagonal_of, expansion_of, weight_vector
@@ -135,7 +146,7 @@ class LeastSquaresMachine(OutputsMachine):
         """Residuals of rows of equal samples and targets, for all of the caller's rows."""
         return self._own_rows(fit, residuals[_distinct(fit).group])
 
-    def _unfinished(self, X: Any) -> str:
+    def _unfinished(self, X: Data) -> str:
         if self.stop_reason_ in ("max_iter", "max_time"):
             found = self.certificate_
             return (
@@ -170,7 +181,10 @@ class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
 
     FITTED = fitted(class_weight_=Array("classes"))
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    _: KW_ONLY
+    class_weight: ClassWeight = None
+
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         target = super()._targets(y, classes)
         if classes is None:
             return target
@@ -228,8 +242,21 @@ def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
     return lam
 
 
+def has_linear_kernel(estimator: Any) -> bool:
+    """Whether samples can be added and forgotten, or the AttributeError that says why not."""
+    if linear_scale(estimator._kernel()) is None:
+        raise AttributeError(
+            f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
+        )
+    return True
+
+
 class RecursiveLeastSquares(LeastSquaresMachine):
     """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
+
+    lam: float = 1.0
+    _: KW_ONLY
+    solver: str = "auto"
 
     def _check_parameters(self) -> None:
         one_of("solver", self.solver, SOLVERS)
@@ -245,13 +272,30 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
-    def _learn(self, X: Any, y: Any, sample_weight: Any, sign: int, classes: Any = None) -> Self:
+    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        sample_weight : array of shape (n_samples,), optional
+            A weight of 2 equals the sample given twice.
+        """
+        return self._learn(X, y, sample_weight, -1)
+
+    def _learn(
+        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
+    ) -> Self:
         """Add samples to the sums (sign 1) or take them out (−1), and solve again; all or nothing."""
         trained = copy.copy(self)
-        trained._go_on(X, y, sample_weight, sign, classes)
+        trained._go_on(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
         return self._become(trained)
 
-    def _go_on(self, X: Any, y: Any, sample_weight: Any, sign: int, classes: Any) -> None:
+    def _go_on(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
         first = not hasattr(self, "_expansion_")
         if first and sign < 0:
             check_is_fitted(self)
@@ -261,16 +305,16 @@ class RecursiveLeastSquares(LeastSquaresMachine):
                 "samples; call partial_fit from the start, or fit with solver='covariance'"
             )
         self._check_parameters()
-        kernel = self._kernel()
-        X = read_samples(self, X, kernel, reset=first)
+        kernel = kernel_of(vars(self))
+        read = read_samples(self, X, kernel, reset=first)
         limits = Limits.of(self, self._max_steps(0))
-        d = X.shape[1]
+        d = read.shape[1]
         if covariance_bytes(d) > limits.budget:
             raise memory_error(f"the covariance of {d} features", covariance_bytes(d), limits.budget, "fewer features")
         target = self._targets(y, classes)
-        check_consistent_length(X, target.Y)
+        check_consistent_length(read, target.Y)
         weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
-        sums = self._sums_with(X, target.Y, weight, sign)
+        sums = self._sums_with(read, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0, n_threads=limits.n_threads)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
@@ -281,7 +325,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self._conclude_solution(kernel, solved.solution, self._lam())
         self._conclude_targets(target)
         if not self.converged_:
-            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(X))
+            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(read))
 
     def _forgotten(self) -> str:
         return (
@@ -308,12 +352,3 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
         return sums
-
-
-def has_linear_kernel(estimator: Any) -> bool:
-    """Whether samples can be added and forgotten, or the AttributeError that says why not."""
-    if linear_scale(estimator._kernel()) is None:
-        raise AttributeError(
-            f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
-        )
-    return True

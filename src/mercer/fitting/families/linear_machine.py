@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
-from functools import partial, wraps
-from typing import Any
+from dataclasses import KW_ONLY
+from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats
+from mercer.arrays import Data, Floats
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
-from mercer.fitting.pipeline.attached import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Count, Text, fitted
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
+from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive
@@ -33,29 +31,6 @@ from mercer.threads import effective_n_threads
 _FEW_ENTRIES = 20_000
 
 
-# A parameter of scikit-learn's linear machines that ours lack, and what it is here.
-_ELSEWHERE = {
-    "fit_intercept": "fit_intercept=True is bias='regularized' here, False is bias=False, and bias=True leaves b free",
-}
-
-
-def hears_others(init: Callable[..., None]) -> Callable[..., None]:
-    """`__init__` that says of a parameter of scikit-learn's machine what it is here.
-
-    Its signature, which scikit-learn reads, stays what it was.
-    """
-    own = set(inspect.signature(init).parameters)
-
-    @wraps(init)
-    def hearing(self: Any, *values: Any, **given: Any) -> None:
-        for name in given.keys() - own:
-            hint = f": {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-            raise TypeError(f"{type(self).__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
-        init(self, *values, **given)
-
-    return hearing
-
-
 class LinearMachine(MachineMethods, Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
@@ -66,6 +41,21 @@ class LinearMachine(MachineMethods, Machine):
         n_features_in_=Count(required=True),
         n_iter_=Count(),
         solver_=Text(),
+    )
+
+    _: KW_ONLY
+    bias: bool | str = True
+    intercept_scaling: float = 1.0
+    tol: float | None = 1e-4
+    gap_tol: float | None = None
+    solver: str = "auto"
+    dual: bool | str = "auto"
+    shrinking: bool = True
+    max_iter: int = -1
+    random_state: RandomState = None
+
+    ELSEWHERE = MappingProxyType(
+        {"fit_intercept": "True is bias='regularized' here, False is bias=False, and bias=True leaves b free"}
     )
 
     def _check_parameters(self) -> None:
@@ -91,7 +81,7 @@ class LinearMachine(MachineMethods, Machine):
             b = b - np.array([LinearRows(fit.centre[None], 1).doubled_product(row, 0 * row)[0] for row in w])
         return fit.widened(w), b
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Data) -> Floats:
         check_is_fitted(self)
         rows = LinearRows(read_samples(self, X, None, reset=False), effective_n_threads(self.n_jobs))
         w, b = np.atleast_2d(self.coef_), self.intercept_

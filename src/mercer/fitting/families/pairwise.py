@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, n_samples, row_blocks, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, n_samples, row_blocks, take
+from mercer.certificates.hulls import Centring
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
+from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
+from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
-from mercer.fitting.families.dual_machine import DualMachine
-from mercer.fitting.families.stream_checks import takes_samples
-from mercer.fitting.pipeline.attached import ClassifierMethods
+from mercer.fitting.families.dual_machine import DualMachine, takes_samples
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.kinds import Array, Counts, Flag, Labels, fitted, has_function_per_class
-from mercer.fitting.pipeline.task import Solutions
+from mercer.fitting.pipeline.machine import ClassifierMethods
+from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
+from mercer.fitting.pipeline.task import Solutions, Solved
 from mercer.fitting.reports.coefficients import (
     Box,
     allow_for_copies,
@@ -28,8 +35,10 @@ from mercer.fitting.reports.coefficients import (
     table_expansion,
 )
 from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
+from mercer.gram import Gram, gram_for
 from mercer.margins import NearestPoints
 from mercer.parameters import one_of
+from mercer.problems.multiclass import JointProblem
 
 
 class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
@@ -42,6 +51,10 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         n_support_=Counts("classes", "support", required=True, unless="_compression_"),
         dual_coef_=Array("planes per vector", "support", required=True, unless="_compression_"),
     )
+
+    _: KW_ONLY
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
 
     @property
     def _function_per_class(self) -> bool:  # type: ignore[override]  # here a parameter says so
@@ -80,18 +93,13 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    @shared_docs
+    def partial_fit(
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
 
-        The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
-        most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
-        must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
-        call of partial_fit starts anew, with a warning.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The samples.
+        %(samples that follow)s
         y : array of shape (n_samples,)
             At least two classes must have come by the end of the first call; others may come later.
         classes : array, optional
@@ -106,13 +114,14 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         if classes is not None:
             unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
             if len(unexpected):
-                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={list(classes)}")
+                expected = np.asarray(classes).tolist()
+                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={expected}")
         super().partial_fit(X, y, sample_weight)
         return self
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> Floats:
+    def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
 
         Parameters
@@ -126,7 +135,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
         return self._by_class(X, scores)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
         against the rest the one with the largest f.
 
@@ -144,7 +153,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             values = self._decision(X)
         return np.asarray(self.classes_[winner(values)])
 
-    def _by_class(self, X: Any, summed: Callable[[Floats, int], Floats]) -> Floats:
+    def _by_class(self, X: Data, summed: Callable[[Floats, int], Floats]) -> Floats:
         """One number per class from the values of its pairs, which are not kept: there may be half a million."""
         X, k = self._to_decide(X), len(self.classes_)
         blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
@@ -159,7 +168,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def _plane_norms(self) -> Floats:
         return plane_norms(self)
 
-    def _duals(self, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+    def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
         return plane_duals(self, X, codes)
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
@@ -174,3 +183,151 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         NearestPoints, or a tuple of them, one per pair, for several classes
         """
         return nearest_points(self)
+
+
+# --- the hard margin --------------------------------------------------------------------------------------------------
+# There is no slack, so that it may not exist, and then the evidence is told. One sample with both labels is found
+# before any kernel is evaluated. The bounds that the solver proves decide all else (solvers/dual/hard_margin.py).
+
+
+def refuse_both_labels(merged: Merged, n_threads: int) -> None:
+    """Raise if one sample carries two labels: no function separates it from itself."""
+    groups = clashes(merged.X, merged.y, n_threads)
+    if groups:
+        rows = [merged.rows[np.isin(merged.member, group)] for group in groups]
+        raise NotSeparableError(
+            f"C=inf, the hard margin, does not exist: rows {rows[0][:6].tolist()} hold the same sample with different "
+            f"labels{f', and so do {len(rows) - 1} other groups of rows' if len(rows) > 1 else ''}. Use a finite C, or "
+            "clean the labels",
+            rows=rows,
+        )
+
+
+def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
+    """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
+
+    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
+    """
+    X, kernel = fit.merged.X, fit.kernel
+    assert kernel is not None
+    recipe = None if fit.precomputed else kernel.recipe()
+    if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
+        return None, Centring()
+    X = X.astype(np.float64, copy=False)
+    centre = np.median(X, axis=0)
+    centred = X - centre
+    back = centred - X
+    lost = (X - (centred - back)) - (centre + back)  # exactly what rounding took from the difference (Knuth's TwoSum)
+    moved = math.sqrt(recipe.scale * float(np.max(np.sum(lost * lost, axis=1), initial=0.0))) * (1 + 1e-9)
+
+    @lru_cache(maxsize=1)
+    def place(n_threads: int) -> Gram:
+        return gram_for(kernel, centred, fit.limits.budget, n_threads)
+
+    return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
+
+
+def bias_between(fit: Fit, solved: Solutions) -> Floats:
+    """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
+
+    The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
+    """
+    table = merged_table(fit.merged, solved)
+    used = np.flatnonzero(table.lengths)
+    none = np.zeros(len(solved))
+    f = table_expansion(fit, table, used, none)(take(fit.merged.X, used), fit.limits.n_threads)
+    beta = table.take(used).toarray()
+    return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
+
+
+def refuse_no_margin(fit: Fit, solved: Solutions) -> None:
+    """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
+
+    Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding
+    leave the question open.
+    """
+    recipe = None if fit.kernel is None or fit.precomputed else fit.kernel.recipe()
+    separates = recipe is not None and recipe.ending in ("gaussian", "laplacian")
+    for one in solved:
+        proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
+        if not proven:
+            raise _no_margin(fit, one, separates)
+
+
+def _no_margin(fit: Fit, one: Solved, separates: bool) -> NotSeparableError:
+    beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
+    meet = reason == "no margin" and not separates
+    # Of a regularised b the constant feature is part of the space, so that the two sides weigh the same there.
+    through_origin = len(one.task.problem.totals) == 0 and not fit.constant
+    values = (one.certificate.primal, one.certificate.dual)
+    low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
+    weights = [np.maximum(side * beta, 0.0) for side in (1.0, -1.0)]
+    totals = [float(np.abs(beta).sum())] * 2 if through_origin else [float(weight.sum()) for weight in weights]
+    sides = tuple(_combination(fit.merged, one.task.rows, *side) for side in zip(weights, totals, strict=True))
+    sizes = " and ".join(str(len(rows)) for rows, _ in sides)
+    if meet:
+        met = (
+            f"Without b a plane passes through the origin of feature space, which lies in the convex hull of {sizes} "
+            "samples of the two classes, those of the second mirrored"
+            if through_origin
+            else f"Convex combinations of {sizes} samples of the two classes meet in feature space"
+        )
+        text = (
+            f"C=inf, the hard margin, does not exist for {name}: no margin above {high:.3g}, which float64 cannot tell "
+            f"from zero here. {met} (`combinations` of this error). Use a finite C, "
+            f"{'a bias, ' if through_origin else ''}or a richer kernel"
+        )
+    else:
+        cure = {"max_iter": "Raise max_iter", "max_time": "Raise max_time", "stalled": "Use solver='auto'"}
+        text = (
+            f"C=inf, the hard margin: whether {name} can be separated is undecided "
+            f"({reason if reason in cure else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
+            f"{cure.get(reason, 'Scale the features, raise gamma')}, or use a finite C"
+        )
+    return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
+
+
+def _combination(merged: Merged, rows: Indices, weight: Floats, total: float) -> tuple[Indices, Floats]:
+    """The caller's first row of each merged sample that takes part, and its weight as a share of the total."""
+    part = np.flatnonzero(weight)
+    return merged.first[rows[part]], weight[part] / total
+
+
+# --- one problem over all classes -------------------------------------------------------------------------------------
+
+# Whether the multipliers of a sample share its bound.
+_SHARED = {"crammer-singer": True, "weston-watkins": False, "crammer_singer": True, "weston_watkins": False}
+JOINT = tuple(_SHARED)
+
+
+def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias: Any) -> JointProblem:
+    """One problem over all samples and classes; `C` holds one bound per merged sample."""
+    return JointProblem(
+        y=merged.y.astype(np.intp),
+        C=C,
+        n_classes=n_classes,
+        shared=_SHARED[multiclass],
+        shift=float(bias == "regularized"),
+        balanced=bias is True,
+    )
+
+
+def joint_table(solved: Solved) -> Table:
+    """β of every merged sample (row) for every class (column)."""
+    return Table.of_array(solved.solution.beta)
+
+
+def joint_norms(solved: Solved) -> Any:
+    """‖w_k‖ of each class; of f_2 − f_1 for two classes."""
+    assert solved.solution.u is not None
+    energy = np.sum(outputs(solved.solution.beta.T) * outputs(solved.solution.u.T), axis=1)
+    norms = np.sqrt(np.maximum(energy, 0.0))
+    return float(norms[0]) if len(norms) == 1 else freeze(norms)
+
+
+def outputs(values: Any) -> Any:
+    """A column per class, of coefficients or biases; for two classes the one of f = f_2 − f_1, whose sign decides."""
+    if isinstance(values, Table):
+        return values if values.n_columns > 2 else Table.of_array(outputs(values.toarray().T).T)
+    values = np.asarray(values)
+    return values if len(values) > 2 else values[[1]] - values[[0]]

@@ -3,33 +3,34 @@ tasks."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from mercer.arrays import Floats, Indices
-from mercer.data.targets import codes_of, numbers
-from mercer.fitting.families.dual_machine import DualMachine
-from mercer.fitting.families.units import unit_of_targets
-from mercer.fitting.pipeline.attached import RegressorMethods
+from mercer.arrays import Data, Floats, Indices
+from mercer.data.samples import codes_of, numbers
+from mercer.fitting.families.dual_machine import DualMachine, unit_of_targets
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.machine import Machine, RegressorMethods
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
-from mercer.fitting.reports.price_and_scale import Remarks, remarks_on_scale
 from mercer.problems.dual_problem import DualProblem
 
 
 class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is one number per sample."""
 
-    def _read(self, y: Any) -> tuple[Indices, Floats]:
+    FITTED = fitted(intercept_=Array(1, required=True))
+
+    def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
         """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
         target = numbers(y)
         return codes_of(target), target
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Data) -> Floats:
         """f(x) of each sample.
 
         Parameters
@@ -77,3 +78,89 @@ class KernelRegressor(Regressor, DualMachine):
 
     def _bias(self, solved: Solved) -> float:
         return solved.bias(getattr(self, "bias", True))
+
+
+Remarks = list[tuple[str, type[Warning]]]
+
+# --- does the price match the scale of y? -----------------------------------------------------------------------------
+# C and ε are in the units of y:  |β_i| ≤ C_i,  f(x_i) = Σ_j β_j k(x_i, x_j) + b.  A single sample moves f by at most
+# C·k(x, x) at its own place. Where that is small against the spread of y, and β is at its bound wherever it is not
+# zero, f cannot follow y, however certified: targets in the thousands with C = 1 give R² of about 0. The other way
+# round, where all of y fits into the tube, f is a constant.
+
+# Fewer samples than this may all be at their bound without anything being wrong.
+_FEWEST = 20
+# Free samples that are too few for f to follow y: those that fix b, or up to this share.
+_FIXING_B = 2
+_FREE_SHARE = 0.01
+# Bounded samples that are enough to speak of. NuSVR keeps the share 1 − ν of them inside its tube.
+_BOUNDED_SHARE = 0.2
+# f follows y where its spread is at least this share of y's.
+_FOLLOWING_SHARE = 0.5
+# A spread of y within this factor of 1 is not what is wrong: there a small C, or a wide tube, is meant.
+_USUAL_FACTOR = 5.0
+_QUARTILES_APART = 1.349  # standard deviations of a normal distribution
+
+
+def remarks_on_scale(
+    machine: Machine,
+    y: Floats,
+    beta: Floats,
+    box: tuple[Floats, Floats],
+    sample: Indices,
+    pull: Callable[[], float],
+    u: Callable[[], Floats],
+) -> Remarks:
+    """What the user should be told.
+
+    `sample` is that of each variable, `pull` how far a sample of usual length and weight can move f, and u = f − b.
+    """
+    n, (lower, upper) = len(y), box
+    inside = (beta > lower) & (beta < upper) & (beta != 0)
+    few = max(_FIXING_B, _FREE_SHARE * n)
+    # A sample has at most two variables, and quartiles take as long as the steps of a small solve.
+    if n < _FEWEST or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
+        return []
+    spread = _spread(y)
+    if spread == 0 or not np.isfinite(spread):
+        return []
+    n_free, n_used = len(np.unique(sample[inside])), len(np.unique(sample[beta != 0]))
+    epsilon = getattr(machine, "epsilon", None)
+    if n_used == 0 and epsilon and spread < 1 / _USUAL_FACTOR:
+        return [
+            (
+                f"all of y lies inside the tube of epsilon={epsilon:g}, so that f is a constant: half of y lies within "
+                f"{spread * _QUARTILES_APART:.2g}. Standardise y (sklearn.compose.TransformedTargetRegressor), or use "
+                f"{_scaled(machine, spread)}",
+                UserWarning,
+            )
+        ]
+    if n_free > few or n_used - n_free < _BOUNDED_SHARE * n or spread < _USUAL_FACTOR:
+        return []
+    if pull() >= spread:
+        return []
+    reached = _spread(u())
+    if reached >= _FOLLOWING_SHARE * spread:
+        return []
+    count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
+    return [
+        (
+            f"{count} samples end at their bound, so that f hardly follows y: its spread is {reached:.2g}, that of y "
+            f"{spread:.2g}. The price of errors is too small for targets of this size. Standardise y "
+            f"(sklearn.compose.TransformedTargetRegressor), or use {_scaled(machine, spread)}",
+            UserWarning,
+        )
+    ]
+
+
+def _spread(values: Floats) -> float:
+    """A standard deviation that outliers do not change: from the quartiles."""
+    low, high = np.percentile(values, [25, 75])
+    return float(high - low) / _QUARTILES_APART
+
+
+def _scaled(machine: Machine, spread: float) -> str:
+    """The parameters that do for y what those given would do for y/spread."""
+    theta, epsilon = getattr(machine, "theta", None), getattr(machine, "epsilon", None)
+    price = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"
+    return f"{price} and epsilon={epsilon * spread:.2g}" if epsilon else price

@@ -147,6 +147,17 @@ _SHARED: Final = {
     n_features_in_, feature_names_in_
         As in scikit-learn.
 """,
+    "samples that follow": """
+    The result is that of `fit` on all samples in the order in which they came, exact to rounding where there are at
+    most 2,000 free support vectors and to the tolerance elsewhere, and `support_` counts in that order. The machine
+    must therefore keep a copy of all samples; `fit` keeps one only with warm_start=True, and without it the first
+    call of partial_fit starts anew, with a warning.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The samples.
+""",
     "theta": """
     theta : float, optional
         ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from mercer.arrays import Floats, Indices, freeze
+from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
-from mercer.data.targets import outputs
+from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.pipeline.attached import ClassifierMethods, MachineMethods
-from mercer.fitting.pipeline.kinds import Flag, Labels, fitted
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine
+from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.state import Flag, fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,15 @@ class OutputsMachine(MachineMethods, Machine):
 
     FITTED = CERTIFIED
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    _: KW_ONLY
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    bias: bool = True
+    cache_size: float = 1000
+
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         """y as numbers; `classes` are those known before."""
         raise NotImplementedError
 
@@ -45,7 +53,7 @@ class OutputsMachine(MachineMethods, Machine):
         """Equal where samples with these targets may be merged; None: all of them."""
         return None
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         target = self._targets(y)
         return self._merge_codes(target), target
 
@@ -55,13 +63,13 @@ class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type:
 
     FITTED = fitted(_flat_=Flag(required=True))
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         return Targets(*outputs(y))
 
     def _conclude_targets(self, target: Targets) -> None:
         self._flat_ = target.flat
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Data) -> Floats:
         """f(x) for each sample, one column per output if y had two dimensions.
 
         Parameters
@@ -76,11 +84,9 @@ class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type:
 class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
     """A classifier that fits ±1: one output per class, or one for two classes."""
 
-    FITTED = fitted(classes_=Labels(required=True))
-
     _read = OutputsMachine._read
 
-    def _targets(self, y: Any, classes: Any = None) -> Targets:
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         """±1 for each class; `classes` are those known before."""
         if classes is None:
             classes, codes = read_labels(y)
@@ -99,29 +105,17 @@ class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
 # --- streams: all that is to be known of targets is known after the first samples, or the first pass -----------------
 
 
-class StreamTargets(Protocol):
-    """A reader of the targets of one stream."""
-
-    def read(self, y: Any) -> Floats:
-        """The targets of a chunk as numbers, one row per sample."""
-        ...
-
-    def settle(self) -> Targets:
-        """What has been learnt from the chunks so far, with a Y of no rows; later chunks must agree with it."""
-        ...
-
-    def encode(self, Y: Floats) -> Floats:
-        """What was read, with one column per output."""
-        ...
-
-
 class StreamNumbers:
-    """Numbers, as many in every chunk as in the first."""
+    """Numbers, as many in every chunk as in the first.
+
+    `read` makes numbers of a chunk's targets, a row for each sample, and `encode` of these a column for each output.
+    `settle` says what was learnt so far, with a Y of no rows: later chunks must agree with it.
+    """
 
     def __init__(self) -> None:
         self._known: Targets | None = None
 
-    def read(self, y: Any) -> Floats:
+    def read(self, y: ArrayLike) -> Floats:
         Y, flat = outputs(y)
         if self._known is None:
             self._known = Targets(Y[:0], flat)
@@ -144,7 +138,7 @@ class StreamLabels:
         self._seen: Any = None
         self._classes: Any = None
 
-    def read(self, y: Any) -> Floats:
+    def read(self, y: ArrayLike) -> Floats:
         labels = np.asarray(y)
         if labels.ndim != 1:
             raise ValueError(f"y has shape {labels.shape}; labels must be one-dimensional")
@@ -167,3 +161,6 @@ class StreamLabels:
 
     def encode(self, Y: Floats) -> Floats:
         return signs(np.searchsorted(self._classes, Y[:, 0]), len(self._classes))
+
+
+StreamTargets = StreamNumbers | StreamLabels

@@ -1,4 +1,5 @@
-"""What one fit holds: the samples checked, weighed and merged, the kernel bound to them, and where the data live.
+"""What one fit holds: the samples checked, weighed and merged, the kernel bound to them, its limits, and where the data
+live.
 
 Nothing else reads a user's samples, labels, weights and limits for training, merges samples, or makes the place that
 solvers work in: the Gram matrix of a kernel machine, or the rows of a linear one.
@@ -6,28 +7,100 @@ solvers work in: the Gram matrix of a kernel machine, or the rows of a linear on
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
 
-from mercer.arrays import Floats, Indices, is_sparse, moments, n_samples, norm, row_blocks
+from mercer.arrays import (
+    Data,
+    Floats,
+    Indices,
+    Weights,
+    is_sparse,
+    moments,
+    n_samples,
+    norm,
+    physical_memory,
+    row_blocks,
+)
 from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
-from mercer.fitting.pipeline.limits import Limits
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, gram_for
 from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
+from mercer.parameters import iterations, positive
+from mercer.solution import Stop
 from mercer.solvers.deadline import GRACE_SECONDS, in_time
+from mercer.threads import effective_n_threads
 
 if TYPE_CHECKING:
     from mercer.fitting.pipeline.machine import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """When to stop, how many bytes to use beside the data, on how many threads, and where chance comes from."""
+
+    stop: Stop
+    budget: int
+    n_threads: int
+    random: Any  # a numpy RandomState
+
+    @classmethod
+    def of(cls, estimator: Any, max_steps: int) -> Limits:
+        """Those of an estimator; what it has no parameter for is not limited. `max_iter=-1` stands for `max_steps`."""
+        given = vars(estimator)  # get_params would inspect the signature, a tenth of a small fit
+        tol, gap_tol = given.get("tol", math.inf), given.get("gap_tol")
+        if tol is None and gap_tol is None:
+            raise ValueError("tol and gap_tol are both None, so that nothing would end the fit; give one of them")
+        stop = Stop(
+            tol=math.inf if tol is None or "tol" not in given else positive("tol", tol),
+            gap_tol=math.inf if gap_tol is None else positive("gap_tol", gap_tol, "None asks for no gap"),
+            max_iter=iterations("max_iter", given.get("max_iter", -1), max_steps),
+            deadline=deadline_of(given.get("max_time")),
+        )
+        return cls(
+            stop,
+            bytes_of(given.get("cache_size", 1000)),
+            effective_n_threads(given.get("n_jobs")),
+            random_of(given.get("random_state")),
+        )
+
+    def seed(self) -> int:
+        """A number for a generator that is not numpy's; another one every time."""
+        return int(self.random.randint(0, 2**63 - 1, dtype="int64"))
+
+
+def deadline_of(max_time: Any) -> float:
+    """The end of a fit that begins now, on time.monotonic's clock."""
+    seconds = math.inf if max_time is None else positive("max_time", max_time, "None means no limit")
+    return time.monotonic() + seconds
+
+
+def bytes_of(cache_size: Any) -> int:
+    """`cache_size` in bytes, but at most half of this computer's memory."""
+    megabytes = positive("cache_size", cache_size, "it is the memory for a fit in MB")
+    return int(min(megabytes * 1e6, physical_memory() / 2))
+
+
+def random_of(random_state: Any) -> Any:
+    """The RandomState that the parameter stands for."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(f"random_state={random_state!r} must be None, an integer or a RandomState") from error
+
 
 # A column whose mean is more than this many standard deviations away from zero is centred for a linear machine with a
 # free bias: w is the same, b is moved back, and squares do not cancel.
@@ -49,7 +122,7 @@ class Fit:
     _places: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, machine: Machine, X: Any, y: Any, sample_weight: Any, *, chunk: bool = False) -> Fit:
+    def of(cls, machine: Machine, X: Data, y: ArrayLike | None, sample_weight: Weights, *, chunk: bool = False) -> Fit:
         """Read everything that a machine is trained on.
 
         A chunk of a stream may hold no weight, and has the features of the samples that came before it.
@@ -162,14 +235,14 @@ class Fit:
         return np.where(far, mean, 0.0) if far.any() else None
 
 
-def _balanced(machine: Machine, y: Any, weight: Floats) -> Any:
+def _balanced(machine: Machine, y: ArrayLike | None, weight: Floats) -> Any:
     """y of a classifier without classes that have no weight; of other machines as it is."""
     if isinstance(vars(machine).get("class_weight"), dict):
         _tell_unknown_classes(machine.class_weight, y)
     return _without_weightless_classes(y, weight) if not weight.all() and is_classifier(machine) else y
 
 
-def _without_weightless_classes(y: Any, weight: Floats) -> Any:
+def _without_weightless_classes(y: ArrayLike | None, weight: Floats) -> Any:
     """y as it is, or without the classes whose samples all have weight 0, if two others remain.
 
     So the bags of `BaggingClassifier` come, which draws samples by their weights. The samples of such a class have no
@@ -185,7 +258,7 @@ def _without_weightless_classes(y: Any, weight: Floats) -> Any:
     return labels[np.where(gone[codes], kept[0], codes)]
 
 
-def _tell_unknown_classes(class_weight: dict[Any, Any], y: Any) -> None:
+def _tell_unknown_classes(class_weight: dict[Any, Any], y: ArrayLike | None) -> None:
     """Warn of names in `class_weight` that no sample has, if a class that has samples is missing there.
 
     A part of the data, such as a fold, need not hold every class. With a class missing it may be a slip of the pen.
@@ -198,7 +271,7 @@ def _tell_unknown_classes(class_weight: dict[Any, Any], y: Any) -> None:
         )
 
 
-def read_samples(machine: Machine, X: Any, kernel: Kernel | None, *, reset: bool) -> Any:
+def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: bool) -> Any:
     """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
     if kernel is not None and kernel.accepts == "sequences":
         return samples.sequences(X)
@@ -211,7 +284,7 @@ def read_samples(machine: Machine, X: Any, kernel: Kernel | None, *, reset: bool
     return checked
 
 
-def _less(X: Any, centre: Floats) -> Floats:
+def _less(X: Floats, centre: Floats) -> Floats:
     """X − centre in float64."""
     out = np.empty(X.shape)
     for rows in row_blocks(len(X), 8 * X.shape[1]):
@@ -219,7 +292,7 @@ def _less(X: Any, centre: Floats) -> Floats:
     return out
 
 
-def _merged(X: Any, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:
+def _merged(X: Data, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:
     if kernel is None:  # the rows of a CSR matrix stay where they are
         return merge(X, codes, weight, identical=True, n_threads=limits.n_threads, copy_rows=not is_sparse(X))
     return merge(X, codes, weight, identical=kernel.mergeable, n_threads=limits.n_threads)

@@ -12,29 +12,118 @@ interrupted leaves the estimator as it was.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, moments
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, moments
+from mercer.errors import ModelFormatError
 from mercer.expansion import Expansion
-from mercer.fitting.pipeline.attached import attach_named
-from mercer.fitting.pipeline.compressed import CompressionRecord
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.kinds import Array, Count, Flag, Names, Proof, Record, Text, fitted
-from mercer.fitting.pipeline.state import fitted_names, freeze_fitted
+from mercer.fitting.pipeline.state import (
+    Array,
+    Count,
+    Flag,
+    Names,
+    Proof,
+    Record,
+    Text,
+    fitted,
+    fitted_names,
+    freeze_fitted,
+)
 from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.matrices import narrowed
+from mercer.on_demand import methods_named
+from mercer.parameters import declare_parameters
 from mercer.rkhs import functions_of
 from mercer.threads import effective_n_threads
+
+# --- methods from rooms above -----------------------------------------------------------------------------------------
+#
+#     class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine): ...
+#
+# For a type checker, `NoveltyMethods` is that class of `mercer.methods`. When the program runs it is a name: it adds no
+# ancestor, and the methods of the class that `mercer` has registered under it become the machine's own.
+
+
+class _Named:
+    """A name among the bases of a class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        return ()
+
+
+if TYPE_CHECKING:
+    from mercer.methods import ClassifierMethods as ClassifierMethods
+    from mercer.methods import CPathMethods as CPathMethods
+    from mercer.methods import ExplanationMethods as ExplanationMethods
+    from mercer.methods import MachineMethods as MachineMethods
+    from mercer.methods import NoveltyMethods as NoveltyMethods
+    from mercer.methods import PartialDependenceMethods as PartialDependenceMethods
+    from mercer.methods import RegressorMethods as RegressorMethods
+    from mercer.methods import RidgePathMethods as RidgePathMethods
+    from mercer.methods import TraceMethods as TraceMethods
+else:
+    ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
+    NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
+    RidgePathMethods, TraceMethods = _Named("RidgePathMethods"), _Named("TraceMethods")
+    ExplanationMethods, PartialDependenceMethods = _Named("ExplanationMethods"), _Named("PartialDependenceMethods")
+    CPathMethods = _Named("CPathMethods")
+
+# What every class has, and no method of it.
+_OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
+
+
+def attach_named(machine: type) -> None:
+    """Give a new class the methods that are named among its bases."""
+    for base in vars(machine).get("__orig_bases__", ()):
+        if isinstance(base, _Named):
+            attach(machine, methods_named(base.name))
+
+
+def attach(machine: type, methods: type) -> None:
+    """Give a class the methods of another, but for those that it defines itself."""
+    for name, method in vars(methods).items():
+        if name not in _OF_ANY_CLASS and name not in vars(machine):
+            setattr(machine, name, method)
+
+
+@dataclass(frozen=True, eq=False)
+class CompressionRecord:
+    """Numbers of a compression; arrays have one for each output."""
+
+    n_before: int  # vectors of the original
+    removed: int  # of which were removed without an error but rounding
+    moved: bool  # whether positions were found by gradient
+    retrained: bool
+    error: Floats  # at least ‖w − w'‖
+    b_change: Floats  # |b − b'|
+    lengths: Floats  # at least Σ |β_j| √k(x_j, x_j) of the original
+    at_vectors: Floats  # at least |⟨w − w', φ(z)⟩| at the vectors z that are kept: about zero for a projection
+
+    def check(self, name: str) -> None:
+        """An error for numbers that no compression has."""
+        for part in ("error", "b_change", "lengths", "at_vectors"):
+            if not (getattr(self, part) >= 0).all():
+                raise ModelFormatError(f"{name}.{part} must not be negative")
+        if self.removed > self.n_before:
+            raise ModelFormatError(f"{name}.removed must be at most n_before")
+
 
 # Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
 # them share the threads.
@@ -74,28 +163,44 @@ CERTIFIED = fitted(
 )
 
 
+# Values of parameters that many machines have.
+KernelChoice = str | Kernel | Callable[..., Any]
+ClassWeight = Mapping[Any, float] | str | None
+RandomState = int | np.random.RandomState | None
+
+
+@dataclass_transform()
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names())
 
+    _: KW_ONLY
+    verbose: bool = False
+    max_time: float | None = None
+    n_jobs: int | None = None
+
+    # Parameters of scikit-learn's machine that this one lacks, and what they are here.
+    ELSEWHERE: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
     def __init_subclass__(cls, **options: Any) -> None:
         attach_named(cls)
+        declare_parameters(cls, cls.ELSEWHERE)
         super().__init_subclass__(**options)
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
     # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
-    F_SCALE: float = 1.0
-    F_LESS_OWN: bool = False
+    F_SCALE: ClassVar[float] = 1.0
+    F_LESS_OWN: ClassVar[bool] = False
 
     # What `max_iter=-1` stands for, unless it depends on the samples.
-    _default_steps: int | None = None
+    _default_steps: ClassVar[int | None] = None
 
     def _check_parameters(self) -> None:
         """Refuse parameters that no data could make right."""
 
-    def _read(self, y: Any) -> tuple[Indices | None, Any]:
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
         """One code per sample, equal where two samples may be merged (None: all of them), and what else was learnt
         from y: nothing by a machine without targets."""
         return None, None
@@ -120,7 +225,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """What else the user should be told after the fit, and as which warning."""
         return []
 
-    def _merges(self, X: Any, budget: int) -> bool:
+    def _merges(self, X: Data, budget: int) -> bool:
         """Whether identical samples are joined, which copies them; else they stay as they are and where they are."""
         return True
 
@@ -141,7 +246,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y.
 
         Parameters
@@ -161,7 +266,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         before = vars(self).get("_memory_") if warm else None
         return self._become(self._trained(X, y, sample_weight, Training(self, before, keeps=warm)))
 
-    def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
+    def _trained(self, X: Data, y: ArrayLike | None, sample_weight: Weights, training: Training) -> Self:
         """A trained copy of this estimator."""
         trained = self._blank()
         trained._train(trained._input(X, y, sample_weight), y, training)
@@ -182,7 +287,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self.__dict__ = {name: value for name, value in vars(self).items() if name not in old} | vars(trained)
         return self
 
-    def _train(self, fit: Fit, y: Any, training: Training, starts: list[Any] | None = None) -> None:
+    def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:
         tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
@@ -199,7 +304,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
             self._warn_early(self._unfinished(fit.X))
         progress.close(fit.X, y, self)
 
-    def _input(self, X: Any, y: Any, sample_weight: Any) -> Fit:
+    def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
         """What to train on; a machine may take other things than samples."""
         return Fit.of(self, X, y, sample_weight)
 
@@ -226,23 +331,23 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         return functions_of(self)
 
-    def _decision(self, X: Any) -> Floats:
+    def _decision(self, X: Data) -> Floats:
         """The expansion's outputs at X, one column each."""
         return self._values(self._to_decide(X))
 
-    def _to_decide(self, X: Any) -> Any:
+    def _to_decide(self, X: Data) -> Any:
         """X as samples that the expansion can be evaluated at."""
         check_is_fitted(self)
         expansion: Expansion = self._expansion_
-        X = read_samples(self, X, expansion.kernel, reset=False)
-        if expansion.columns is not None and X.shape[1] != expansion.n_columns:
+        read = read_samples(self, X, expansion.kernel, reset=False)
+        if expansion.columns is not None and read.shape[1] != expansion.n_columns:
             raise ValueError(
-                f"X has {X.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
+                f"X has {read.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
                 f"and all {expansion.n_columns} training samples"
             )
-        return X
+        return read
 
-    def _values(self, X: Any) -> Floats:
+    def _values(self, X: Data) -> Floats:
         """The expansion's outputs at samples that were read."""
         expansion: Expansion = self._expansion_
         return expansion(X, effective_n_threads(getattr(self, "n_jobs", None)))
@@ -271,26 +376,15 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of a kernel object: `kernel__gamma`."""
-        inner = next((name for name in params if name.startswith("kernel__")), None)
-        kernel = params.get("kernel", getattr(self, "kernel", None))
-        if inner is not None and isinstance(kernel, str):
-            raise ValueError(
-                f"{inner} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
-                f"{inner.removeprefix('kernel__')} itself, or give an object such as kernel=mercer.kernels.Gaussian()"
-            )
+        _refuse_parts_of_a_name(params.get("kernel", vars(self).get("kernel")), params)
         super().set_params(**params)
         return self
 
-    def _kernel(self) -> Any:
+    def _kernel(self) -> Kernel | None:
         """The kernel as an object of our own, not yet bound to data; a linear machine has none."""
-        if not hasattr(self, "kernel"):
-            return None
-        if isinstance(self.kernel, Kernel):  # what the caller does to it later must not change a model
-            return clone(self.kernel)
-        given = {name: getattr(self, name) for name in ("degree", "gamma", "coef0") if hasattr(self, name)}
-        return as_kernel(self.kernel, **given)
+        return kernel_of(vars(self)) if "kernel" in vars(self) else None
 
-    def _unfinished(self, X: Any) -> str:
+    def _unfinished(self, X: Data) -> str:
         """What a fit that stopped early reached, and what to do about it."""
         found, reason = self.certificate_, self.stop_reason_
         tol = getattr(self, "tol", None)
@@ -310,10 +404,26 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         return text + f"{price}raise tol or scale the features"
 
 
-def tasks_of(machine: Machine, fit: Fit) -> Tasks:
-    """The problems that a machine would solve on samples that were read already."""
-    tasks: Tasks = machine._tasks(fit)
-    return tasks
+def kernel_of(parameters: Mapping[str, Any]) -> Kernel:
+    """The kernel that parameters of a machine stand for, not yet bound to data: an object that nobody else has."""
+    kernel = parameters["kernel"]
+    inner = {name: value for name, value in parameters.items() if name.startswith("kernel__")}
+    _refuse_parts_of_a_name(kernel, inner)
+    if isinstance(kernel, Kernel):
+        own: Kernel = clone(kernel)
+        own.set_params(**{name.removeprefix("kernel__"): value for name, value in inner.items()})
+        return own
+    given = {name: parameters[name] for name in ("degree", "gamma", "coef0") if name in parameters}
+    return as_kernel(kernel, **given)
+
+
+def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
+    inner = next((name for name in params if name.startswith("kernel__")), None)
+    if inner is not None and isinstance(kernel, str):
+        raise ValueError(
+            f"{inner} is a parameter of a kernel object, but kernel={kernel!r} is a name: set "
+            f"{inner.removeprefix('kernel__')} itself, or give an object such as kernel=mercer.kernels.Gaussian()"
+        )
 
 
 def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:

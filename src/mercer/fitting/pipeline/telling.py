@@ -8,7 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from mercer import _core
+from mercer.arrays import Data
 from mercer.errors import warn_user
 from mercer.progress import Pace, Reporter
 from mercer.solution import Report
@@ -31,7 +34,7 @@ __all__ = ["CallbackSupport", "Progress", "warn_user", "with_callbacks"]
 class Progress:
     """The reports of one fit, which has `n_tasks` sub-problems."""
 
-    def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Any, y: Any) -> None:
+    def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Data, y: ArrayLike | None) -> None:
         self._estimator = estimator
         self._reporter = Reporter(verbose)
         self._n_tasks, self._done = n_tasks, 0
@@ -62,7 +65,7 @@ class Progress:
             self._task.call_on_fit_task_end(estimator=self._estimator)
             self._task = None
 
-    def close(self, X: Any, y: Any, trained: Any) -> None:
+    def close(self, X: Data, y: ArrayLike | None, trained: Any) -> None:
         """The fit is over, and this is what it reached."""
         self._reporter.close(_reached(trained))
         if self._root is not None:

@@ -1,25 +1,86 @@
-"""What α tells of a classifier's planes: its sums, free and bounded vectors, and the nearest points of the hulls."""
+"""What α tells: which samples are free or bounded, what that leaves to b, sums, and the nearest points of the hulls."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Flags, Floats, Indices, freeze, is_sparse, n_samples, take
+from mercer import _core
+from mercer.arrays import Data, Flags, Floats, Indices, freeze, is_sparse, n_samples, take
 from mercer.data.labels import Pair, names_of, plane_coefficients, planes
+from mercer.data.merging import Merged
+from mercer.data.table import Table
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.kinds import has_function_per_class
-from mercer.fitting.reports.dual_status import status_in
+from mercer.fitting.pipeline.state import has_function_per_class
+from mercer.fitting.pipeline.task import Solutions
 from mercer.margins import NearestPoints
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
     from mercer.fitting.pipeline.machine import Machine
+
+# As the core marks them.
+FREE: Final = 1
+BOUNDED: Final = 2
+
+
+def dual_status(merged: Merged, solved: Solutions, n: int) -> Table:
+    """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows; of twins, FREE counts."""
+    place = merged.member
+    if len(place) < n:
+        place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
+        place[merged.rows] = merged.member
+    where = solved.samples, solved.variables, len(merged.y) + 1, place
+    return Table(*_core.status_by_rows(solved.beta, solved.lower, solved.upper, *where), len(solved))
+
+
+def free_vectors(machine: Machine) -> Flags | None:
+    """Which support vectors of a fitted machine are free in some problem.
+
+    None where the fit did not tell: of a joint machine, or of a model that another program trained.
+    """
+    status: Any = getattr(machine, "_standing_", None)
+    if status is None:
+        return None
+    return np.asarray((status[machine.support_] == FREE).sum(axis=1) > 0).ravel()
+
+
+def free_and_bounded(machine: Machine) -> tuple[int, int] | None:
+    """How many support vectors are free in some problem, and how many are bounded in all; None as above."""
+    free = free_vectors(machine)
+    return None if free is None else (int(free.sum()), int((~free).sum()))
+
+
+def status_in(machine: Machine, k: int) -> NDArray[np.int8]:
+    """0, FREE or BOUNDED for every training sample in problem k of a fitted machine."""
+    status = machine._standing_[:, [k]]
+    return np.asarray(status.toarray() if is_sparse(status) else status).ravel().astype(np.int8)
+
+
+def n_bounded(machine: Machine, k: int) -> int:
+    """How many samples are bounded in problem k of a fitted machine."""
+    return int((status_in(machine, k) == BOUNDED).sum())
+
+
+def bias_intervals(solved: Solutions, status: Table) -> Floats:
+    """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
+    ends, told = np.full((len(solved), 2), np.nan), np.ones(len(solved), dtype=bool)
+    told[status.indices[status.data == FREE]] = False
+    if told.any():
+        told &= solved.equalities == 1
+    if not told.any():
+        return np.asarray(freeze(ends))
+    starts, h = solved.variables[:-1], solved.gradient
+    above, below = solved.beta > solved.lower, solved.beta < solved.upper
+    tops = np.maximum.reduceat(np.where(below, h, -np.inf), starts)
+    bottoms = np.minimum.reduceat(np.where(above, h, np.inf), starts)
+    ends[told] = np.column_stack([tops, bottoms])[told]
+    return np.asarray(freeze(ends))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +109,7 @@ def plane_norms(machine: Machine) -> Floats:
     return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
 
 
-def plane_duals(machine: Machine, X: Any, codes: Indices) -> list[PlaneDuals] | None:
+def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] | None:
     """What α tells of each plane, and of these samples if they are the training samples."""
     if hasattr(machine, "_compression_"):
         return None
@@ -122,7 +183,7 @@ def _certificate_of(machine: Machine, k: int) -> Certificate:
     return whole.parts[k] if whole.parts else whole
 
 
-def _was_trained_on(machine: Machine, X: Any, codes: Indices) -> bool:
+def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
     if n_samples(X) != machine.shape_fit_[0]:
         return False
