@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import DOUBLE, Rounding
-from mercer.gram.shifted import ShiftedSamples
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import unit_rows, width
 from mercer.kernels.used_columns import places_among, used_columns
@@ -201,6 +200,27 @@ class PreparedSamples:
         stored = np.diff(X.indptr) if is_sparse(X) else np.count_nonzero(X, axis=1)
         return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
 
+    def errors(
+        self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Any, in_sequence: int = 0
+    ) -> Floats:
+        """How far products of these rows, or all, with these columns can be from the true ones (`Rounding.errors`)."""
+        level = self._level(level)
+        sizes = self.exact_sizes if level == EXACT else self.sizes
+        some = sizes if rows is None else sizes[rows]
+        return self.rounding.errors(some, sizes[columns], coefficients, level, in_sequence=in_sequence)
+
+    def unit_errors(self, columns: int) -> Floats:
+        """`errors` of float64 products with any coefficients of ‖β‖₁ = 1 on this many columns."""
+        level = self._level(np.float64)
+        sizes = self.exact_sizes if level == EXACT else self.sizes
+        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
+
+    def _level(self, level: Any) -> Any:
+        """The level at which values are computed that are asked for at this one."""
+        if not self.has_exact:
+            return np.float64 if level == EXACT else level
+        return EXACT if level == np.float64 and self.cancels else level
+
     @cached_property
     def rounding(self) -> Rounding:
         """The bounds on what rounding does to products with these samples."""
@@ -284,7 +304,7 @@ class Lowering:
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         if samples is None or self.recipe.constant == 0:
             return samples
-        return cast(_core.Samples, ShiftedSamples(samples, self.recipe.constant))
+        return cast(_core.Samples, _ShiftedSamples(samples, self.recipe.constant))
 
     def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         recipe, centre = self.recipe, self.centre
@@ -391,3 +411,47 @@ def _in_columns(values: Floats, columns: Indices, d: int) -> Any:
     """A CSR matrix of d columns that holds `values` in some of them."""
     n, m = values.shape
     return sp.csr_array((values.ravel(), np.tile(columns, n), np.arange(0, n * m + 1, m)), shape=(n, d))
+
+
+class _ShiftedSamples:
+    """Samples for k + c: the core computes k, and the constant is added in float64."""
+
+    def __init__(self, samples: _core.Samples, constant: float) -> None:
+        self._samples, self._constant = samples, constant
+
+    def columns(self, which: Indices) -> _core.Columns:
+        return self._samples.columns(which)
+
+    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add(total, columns, which, coefficients)
+        total += self._constant * float(coefficients.sum())
+
+    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add_two(totals, columns, which, coefficients)
+        totals[0] += self._constant * float(coefficients[0].sum())
+
+    def block(self, which: Indices, columns: _core.Columns) -> Any:
+        values = self._samples.block(which, columns)
+        values += self._constant
+        return values
+
+    def table(self, rows: Indices, which: Indices, room: int = 0) -> Any:
+        values = self._samples.table(rows, which, room)
+        values[: len(rows)] += self._constant
+        return values
+
+    def square(self, which: Indices, out: Any) -> None:
+        self._samples.square(which, out)
+        out[: len(which), : len(which)] += self._constant
+
+    @property
+    def expensive(self) -> bool:
+        return self._samples.expensive
+
+    @property
+    def dense(self) -> bool:
+        return self._samples.dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._samples.dtype

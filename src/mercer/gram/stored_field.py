@@ -17,6 +17,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, row_blocks
+from mercer.gram.ball import Ball
 from mercer.gram.stored_gram import StoredGram
 from mercer.problems.dual_problem import DualProblem
 
@@ -54,8 +55,6 @@ class StoredField:
 
     # --- what a certificate asks of K --------------------------------------------------------------------------------
 
-    precisions = (np.float64,)
-
     @property
     def n(self) -> int:
         return len(self.rows)
@@ -68,27 +67,24 @@ class StoredField:
     def diagonal(self) -> Floats:
         return self.gram.diagonal
 
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
-        return self.gram.product(coefficients, rows, dtype)
+    @property
+    def reach(self) -> Floats:
+        return self.gram.reach
 
-    def errors(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
-    ) -> Floats:
-        return self.gram.errors(coefficients, rows, level, in_any_order=in_any_order)
+    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
+        return self.gram.errors(coefficients, rows, level)
 
     @property
     def levels(self) -> tuple[Any, ...]:
         return (_STORED, *(level for level in self.gram.levels if level != np.float32))
 
-    def product_bound(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
-    ) -> tuple[Floats, Floats]:
+    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Ball:
         """u and e of the field's own β, which these must be the coefficients of; a better level is remembered."""
         rows = np.arange(self.n) if rows is None else rows
         at = self.rows[rows]
         if level != _STORED:
-            self.u[at], self.e[at] = self.gram.product_bound(coefficients, rows, level)
-        return self.u[at], self.e[at]
+            self.u[at], self.e[at] = self.gram.proof.product_bound(coefficients, rows, level)
+        return Ball(self.u[at], self.e[at])
 
     # --- where a solve starts ----------------------------------------------------------------------------------------
 

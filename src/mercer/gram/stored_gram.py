@@ -28,13 +28,13 @@ class StoredGram:
     gram: Gram
     level: Any  # the precision in which the Gram computed the values
     unit: float  # by how much rounding changed them since: |δk_ij| ≤ unit · size_i · size_j
-    sizes: Floats
+    sizes: Floats  # the Gram's `reach`
 
     @classmethod
     def plain(cls, gram: Gram) -> StoredGram:
         """K as the Gram computes it fastest."""
         level = gram.precisions[0]
-        return cls(gram.full(level), gram, level, 0.0, np.sqrt(np.abs(gram.diagonal)))
+        return cls(gram.full(level), gram, level, 0.0, gram.reach)
 
     @classmethod
     def of(cls, gram: Gram) -> StoredGram:
@@ -49,10 +49,7 @@ class StoredGram:
         values[everything, everything] = gram.diagonal
         if not largest < _LARGEST_VALUE:
             raise FloatingPointError(f"float32 does not hold the values of {gram.kernel!r}; scale the features")
-        sizes = np.sqrt(np.abs(gram.diagonal))
-        if gram.positive_definite != "yes":
-            sizes = np.full(gram.n, np.sqrt(max(largest, float(sizes.max(initial=0.0)) ** 2)))
-        return cls(values, gram, np.float64, 1.01 * SINGLE, sizes)
+        return cls(values, gram, np.float64, 1.01 * SINGLE, gram.reach)
 
     @property
     def n(self) -> int:
@@ -68,20 +65,15 @@ class StoredGram:
         used = np.flatnonzero(coefficients)
         mass = float(np.abs(coefficients[used]) @ self.sizes[used])
         stored = (self.unit + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
-        return stored + self.gram.errors(coefficients, level=self.level)
+        return stored + self.gram.proof.errors(coefficients, level=self.level)
 
 
 def _blocks(gram: Gram) -> Iterator[tuple[slice, slice, Floats]]:
     """K in float64, block by block above the diagonal: its columns, its rows, and the values."""
     n, everything = gram.n, np.arange(gram.n)
-    samples, rows = gram.prepared(everything, np.float64, whole=True)
     for left in range(0, n, _BLOCK_ROWS):
         own = slice(left, min(n, left + _BLOCK_ROWS))
-        columns = None if samples is None else samples.columns(rows[own])
         for top in range(0, left + 1, _BLOCK_ROWS):
             other = slice(top, min(n, top + _BLOCK_ROWS))
             _core.check_stop()
-            if samples is None:
-                yield own, other, gram.block(everything[other], everything[own])
-            else:
-                yield own, other, samples.block(rows[other], columns)
+            yield own, other, gram.block(everything[other], everything[own])

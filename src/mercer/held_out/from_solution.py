@@ -96,13 +96,13 @@ def _without_each(problems: list[DualProblem], gram: Gram, beta: Floats, stop: S
     whole = beta, u
     near = np.flatnonzero((beta != 0) | (problems[0].p * _with_offset(problems[0], *whole) < 1.0 + _NEAR_MARGIN))
     size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
-    if not gram.fused or problems[0].twins or len(near) > _STORED_ROWS or size > gram.budget:
+    if not gram.concurrent or problems[0].twins or len(near) > _STORED_ROWS or size > gram.budget:
         none = np.arange(0)
         starts: Iterable[Any] = ((_without_held_out(problem, beta), none, u[none]) for problem in problems)
     else:
         field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)))
         field.move(problems[0].some(near), beta[near])
-        without, n_threads = partial(_without_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
+        without, n_threads = partial(_without_stored, field, near, beta, stop), min(stop.n_threads, len(problems))
         starts = map_side_by_side(without, problems, n_threads) if n_threads > 1 else map(without, problems)
     return (_without(problem, gram, whole, start, stop) for problem, start in zip(problems, starts, strict=True))
 
@@ -177,7 +177,7 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
 def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
     """The values for all pairs of classes, in one call; None where it leaves one of them unsolved."""
     layout, gram = left[0].layout, whole.gram()
-    if not gram.fused or len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
+    if len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
     bounds = np.stack([t.problem.lower for t in left]), np.stack([t.problem.upper for t in left])
     ends = enumerate(pairwise(layout.offsets.tolist()))

@@ -179,9 +179,9 @@ class LowRank:
         return np.asarray(R - self._s[:, None] * (self._F @ inside))
 
 
-def tall_factor(gram: Gram, J: Indices) -> Floats:
+def tall_factor(gram: Gram, J: Indices, n_threads: int) -> Floats:
     """F with F Fᵀ ≈ K, exact on the landmarks J up to a ridge at the size of rounding."""
-    L = jittered_factor(gram.block(J, J), gram.n_threads)[0]
+    L = jittered_factor(gram.block(J, J), n_threads)[0]
     F = gram.block(np.arange(gram.n), J)
     for rows in row_blocks(gram.n, 64 * len(J)):
         F[rows] = solve_triangular(L, F[rows].T, lower=True, check_finite=False).T

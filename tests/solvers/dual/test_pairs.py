@@ -16,13 +16,14 @@ from mercer.certificates.pairs import pair_certificates
 from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline import pair_tasks
 from mercer.gram import gram_for
+from mercer.gram.pair_place import Layout
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
 from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
-from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_together
+from mercer.solvers.dual.pairs import fitting_pairs, solve_together
 from reference.certificate import certificate as truth
 
 STOP = Stop(tol=1e-3, max_iter=10**7)

@@ -16,9 +16,10 @@ from mercer.certificates.certificate import Certificate
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
+from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Solve, Stop, StopReason
-from mercer.solvers.dual.pairs import Layout, PairResults, fitting_pairs, solve_together
+from mercer.solvers.dual.pairs import PairResults, fitting_pairs, solve_together
 
 
 class PairTasks(Tasks):

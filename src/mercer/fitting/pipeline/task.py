@@ -18,7 +18,6 @@ from mercer.fitting.pipeline.side_by_side import map_side_by_side
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve, StopReason
 from mercer.solvers.active_set.settle import exactly
-from mercer.solvers.dual.pairs import Blocks
 
 if TYPE_CHECKING:
     from mercer.fitting.pipeline.fit import Fit
@@ -35,7 +34,9 @@ class Task:
     problem: Any
     solve: Solve
     rows: Any = None  # which of the merged samples it is about; None: all
-    blocks: Blocks | None = None  # the two class blocks that make up `rows`, where tasks share such blocks
+    blocks: tuple[Indices, Indices] | None = (
+        None  # the two class blocks that make up `rows`, where tasks share such blocks
+    )
     unit: float = 1.0  # of `tol`: what a violation of 1 is worth in this problem's scale
     place: Callable[[int], Any] | None = None  # from a number of threads; None: the fit's Gram matrix
 
@@ -230,8 +231,8 @@ def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], s
     solutions = Solutions(tasks)
     if tasks.share_gram:
         places[0].share()
-        side_by_side = side_by_side if places[0].fused else 1
-        if places[0].fused and not progress.watched and all(start is None for start in starts):
+        side_by_side = side_by_side if places[0].concurrent else 1
+        if places[0].concurrent and not progress.watched and all(start is None for start in starts):
             solutions = tasks.in_one_call(places[0], fit, max(side_by_side, n_threads), progress)
 
     def solve(k: int) -> Solved:
@@ -241,7 +242,7 @@ def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], s
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
         limits = fit.limits.stop.after(steps) if steps else fit.limits.stop
-        asked = replace(limits, tol=task.unit * limits.tol, alone=len(tasks) == 1)
+        asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
             solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun, report)
         progress.end()

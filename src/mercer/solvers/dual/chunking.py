@@ -29,9 +29,6 @@ from mercer.solvers.dual.certified import refined, solve_certified
 _INNER_SHARE = 0.1
 # Chunks in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 3
-# Bytes of the budget for each byte of a chunk's samples: they are copied, prepared in both precisions and arranged as
-# columns, and half of the budget is for rows of K.
-_BUDGET_PER_BYTE = 10
 
 
 def solve_by_chunks(
@@ -45,7 +42,7 @@ def solve_by_chunks(
     size: int | None = None,
 ) -> tuple[Solution, Certificate]:
     """A certified solution from chunks of at most `size` rows; by default as many as the Gram's budget holds."""
-    size = int(gram.budget / (_BUDGET_PER_BYTE * gram.bytes_per_row)) if size is None else size
+    size = gram.chunk_rows if size is None else size
     size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
     if size >= gram.n:
         return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)

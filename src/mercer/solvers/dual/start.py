@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.gram.gram import Products
+from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 
 # The number of pilot samples, and the number of rows from which on they save time (one-class on usps: half of it).
@@ -18,7 +18,7 @@ _PILOT_ROWS = 256
 _ROWS_FOR_PILOTS = 3000
 
 
-def starting_point(problem: DualProblem, gram: Products) -> Floats:
+def starting_point(problem: DualProblem, gram: Gram) -> Floats:
     """A feasible β."""
     if not problem.totals.any() or gram.n <= _ROWS_FOR_PILOTS:
         return problem.feasible_start()

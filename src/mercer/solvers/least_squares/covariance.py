@@ -115,7 +115,7 @@ def solve_covariance(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
-    linear = LinearGram.of(gram)
+    linear = gram.linear
     assert linear is not None
     X, d = linear.X, linear.X.shape[1]
     if covariance_bytes(d) > gram.budget:
@@ -130,7 +130,7 @@ def solve_covariance(
         for some, part in float64_strips(X):
             yield _centred(part, sums.x if problem.bias else None), problem.total[some]
 
-    inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, gram.n_threads, rows)
+    inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, stop.n_threads, rows)
     W = refined_weights(problem, linear, sums.x, sums.y, inverse(sums.xy), inverse)
     b = sums.bias_of(W)
     beta, certificate = certify_weights(problem, linear, W, b, centre, sums)

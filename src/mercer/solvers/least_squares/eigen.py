@@ -20,7 +20,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact, products_with_bounds
+from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
@@ -199,13 +199,13 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Le
     if indefinite:
         gram.refute()
     C = fit.coefficients(lam)
-    U, errors = products_with_bounds(gram, C)
+    U, errors = gram.proof.product_bound(C)
     b = _bias(problem, U)
     if lam > 0:
         R, left = residual_share(problem, C, b, U, errors)
         for _ in range(_MOST_CORRECTIONS):
             trial = C + fit.correction(lam, R)
-            fresh, fresh_errors = products_with_bounds(gram, trial)
+            fresh, fresh_errors = gram.proof.product_bound(trial)
             fresh_b = _bias(problem, fresh)
             R, now = residual_share(problem, trial, fresh_b, fresh, fresh_errors)
             if not now < left:  # also where it is not a number
@@ -215,9 +215,9 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Le
                 break
     beta: Floats | None = None
     if lam > 0:
-        beta, certificate = certify_solution(problem, gram, C, U, errors)
+        beta, certificate = certify_solution(problem, gram.proof, C, U, errors)
     else:
-        certificate = certify_limit(problem, gram, C, U, b)
+        certificate = certify_limit(problem, gram.proof, C, U, b)
     dropped = problem.n - problem.bias - rank
     solution = LeastSquaresSolution(
         np.array(certificate.b) if problem.bias and lam > 0 else b,

@@ -34,7 +34,7 @@ def solve_lsqr(
     problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
-    wide = LinearGram.of(gram)
+    wide = gram.linear
     assert wide is not None
     X, used = without_empty_columns(wide.X)
     linear = LinearGram(X, wide.scale)

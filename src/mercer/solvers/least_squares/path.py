@@ -66,7 +66,7 @@ def solve_path(
 
     The problem's own λ plays no part. `judge` makes one more number of each λ's leave-one-out residuals, for `score`.
     """
-    n, linear = problem.n, LinearGram.of(gram)
+    n, linear = problem.n, gram.linear
     if linear is not None and linear.X.shape[1] >= n:
         linear = None
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(*linear.X.shape)
