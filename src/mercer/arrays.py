@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+# Of kernel values: float32, float64, or the name of a level that a Gram has beside them.
+Precision = type[np.floating[Any]] | np.dtype[Any] | str
 
 # Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
 # which Python notices only between two steps, takes effect within a tenth of a second.

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 
 from mercer.gram.pair_place import Layout
+from mercer.problems.dual_problem import violation
 from mercer.problems.multiclass import JointProblem
-from mercer.problems.working_set import violation
 
 ANSWERS = ("yes", "no", "depends", "unknown")
 FLOAT32 = 1e-5  # of the largest entry of K, per unit of Σ|coefficients|

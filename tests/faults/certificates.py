@@ -40,7 +40,7 @@ CERTIFICATES = [
     ),
     m(
         "a pair's dual value forgets its ridge",
-        "mercer/certificates/pairs.py",
+        "mercer/certificates/table.py",
         " - 0.5 * curved - off",
         " - off",
         "tests/solvers/dual/test_pairs.py::test_each_certificate_is_the_naive_one",

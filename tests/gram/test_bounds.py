@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from contracts.gram_contract import check_bounds, check_bounds_of_several, exact_numbers
 from mercer.gram import Gram, gram_for
 from mercer.gram.ball import Ball
-from mercer.gram.stored_field import StoredField
-from mercer.gram.stored_gram import StoredGram
+from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.problems.classification import soft_margin
 from reference.exact_kernels import Formula

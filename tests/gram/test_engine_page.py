@@ -16,7 +16,7 @@ evaluation: Evaluation = LowRankEvaluation(np.eye(2), np.eye(2))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_is_complete_to_a_type_checker(tmp_path):
     pytest.importorskip("mypy")
     example = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]

@@ -23,8 +23,9 @@ from mercer.gram.prepared import PreparedSamples
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 from mercer.problems.classification import soft_margin
-from mercer.problems.working_set import violation, working_set
+from mercer.problems.dual_problem import violation
 from reference.problems import machine_problem, machines
+from reference.working_set import working_set
 
 KERNELS = [Gaussian(0.3), Linear(), Polynomial(3, 0.5, 1.0), Sigmoid(0.2, 0.1), Laplacian(0.4), 2 * Gaussian(0.3)]
 

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import mul
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, inner
+from mercer.arrays import Flags, Floats, Indices, Precision, inner
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
@@ -52,7 +51,7 @@ _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
 
 # u with its errors on some rows, or all, at one of the levels of `Provable.levels`.
-BoundedProduct = Callable[[Indices | None, Any], Ball]
+BoundedProduct = Callable[[Indices | None, Precision], Ball]
 
 
 class LastSums:

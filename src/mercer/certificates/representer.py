@@ -16,11 +16,10 @@ lower bound, and what rounding does to both values does not cancel in their diff
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, inner
+from mercer.arrays import Floats, Precision, gamma, inner
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import ABOVE, of_sums
@@ -49,7 +48,7 @@ def certify_representer(
 
 
 def _certified(
-    problem: RepresenterProblem, gram: Provable, c: Floats, b: float, level: Any
+    problem: RepresenterProblem, gram: Provable, c: Floats, b: float, level: Precision
 ) -> tuple[Certificate, float]:
     """The proof with products of one precision, and the gap as it is computed, without any error."""
     lam, summed = problem.lam, of_sums(len(c))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, Precision
 from mercer.gram.ball import Ball
 from mercer.kernels import Kernel
 
@@ -46,11 +46,11 @@ class Provable(Protocol):
         ...
 
     @property
-    def levels(self) -> tuple[Any, ...]:
+    def levels(self) -> tuple[Precision, ...]:
         """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there is a better way."""
         ...
 
-    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Ball:
+    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         """K[rows] @ coefficients, and for each number a bound on its distance from the true one.
 
         Coefficients of several sums are columns. Kernel values of the level "exact" are float64 values that do not
@@ -59,7 +59,7 @@ class Provable(Protocol):
         """
         ...
 
-    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Floats:
+    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
         """Bounds as those of `product_bound` for one vector, without the product: they may be larger."""
         ...
 
@@ -83,7 +83,7 @@ class Gram(Provable, Protocol):
         ...
 
     @property
-    def precisions(self) -> tuple[Any, ...]:
+    def precisions(self) -> tuple[Precision, ...]:
         """The precisions of kernel values that a solver can choose from, fastest first; float64 is the last."""
         ...
 
@@ -131,21 +131,21 @@ class Gram(Provable, Protocol):
         """K[I, J] in float64, a fresh array."""
         ...
 
-    def full(self, dtype: Any = np.float64) -> Any:
+    def full(self, dtype: Precision = np.float64) -> Any:
         """K as a fresh array with contiguous rows, which the caller may overwrite.
 
         Numbers too large for `dtype` are infinite.
         """
         ...
 
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         """K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
 
         `dtype` float32 allows kernel values of that precision; they are float64 if that is as fast.
         """
         ...
 
-    def products(self, C: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         """`product` for several columns of coefficients."""
         ...
 
@@ -173,12 +173,12 @@ class Gram(Provable, Protocol):
     # --- the state of a solve -----------------------------------------------------------------------------------
 
     def field(
-        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> Field:
         """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known."""
         ...
 
-    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Any = np.float64) -> JointField:
+    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
         """The state of a joint multi-class solve, started at β with u = Kβ."""
         ...
 

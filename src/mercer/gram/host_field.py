@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, sums_by
 
 if TYPE_CHECKING:
@@ -110,8 +109,7 @@ class HostField(ActiveSet):
         self.problem = problem
         self.rows: Indices = np.arange(gram.n)
         self._cache = _ColumnCache(gram.budget // 2)
-        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
-        self._chooser = _core.Active(*fixed, self.beta, self.u, n_threads)
+        self._chooser = problem.chooser(self.beta, self.u, n_threads)
         self._chooser.choose(self.active)
         self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices
+from mercer.arrays import Flags, Floats, Indices, Precision
 from mercer.gram.host_field import ActiveSet
 from mercer.gram.tiled_field import BlockBuffer
 
@@ -32,7 +32,7 @@ class JointField(ActiveSet):
 
     problem: JointProblem
 
-    def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Any) -> None:
+    def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision) -> None:
         super().__init__(gram, beta, u, problem.n)
         self.set_problem(problem)
         self.dtype = dtype

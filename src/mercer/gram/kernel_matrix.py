@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, gamma, is_sparse, row_blocks, take
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, gamma, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import JointField, TiledJointField
@@ -156,7 +156,7 @@ class KernelMatrix:
         return np.sqrt(np.abs(self.diagonal)) * (1 + self._source.value_error + 4 * DOUBLE)
 
     @property
-    def precisions(self) -> tuple[Any, ...]:
+    def precisions(self) -> tuple[Precision, ...]:
         single = self.n > _FLOAT64_ROWS and self._fused and (self._streamed or self._whole(np.float32) is not None)
         return (np.float32, np.float64) if single else (np.float64,)
 
@@ -197,7 +197,7 @@ class KernelMatrix:
             out[some] = self._values(I[some], J, columns, np.float64)
         return out
 
-    def full(self, dtype: Any = np.float64) -> Any:
+    def full(self, dtype: Precision = np.float64) -> Any:
         everything = np.arange(self.n)
         samples = self._whole(dtype) if self._fused else None
         if samples is not None:
@@ -209,7 +209,7 @@ class KernelMatrix:
                 K[some] = self._evaluate(everything[some], everything)
         return K
 
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         J, everything = np.flatnonzero(coefficients), rows is None
         rows = np.arange(self.n) if rows is None else rows
         out = np.zeros(len(rows))
@@ -233,7 +233,7 @@ class KernelMatrix:
         return out
 
     @property
-    def levels(self) -> tuple[Any, ...]:
+    def levels(self) -> tuple[Precision, ...]:
         prepared = self._source.prepared
         if self._stored:
             return (np.float64, EXACT)
@@ -242,7 +242,7 @@ class KernelMatrix:
         exact = prepared.has_exact or self._linear_rows is not None
         return (*self.precisions, EXACT) if exact else self.precisions
 
-    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64) -> Ball:
+    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         if coefficients.ndim == 2:
             return self._several_bounds(coefficients, rows, level)
         if level == EXACT and self._stored:
@@ -269,7 +269,7 @@ class KernelMatrix:
                 return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
         return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
-    def _several_bounds(self, C: Floats, rows: Indices | None, level: Any) -> Ball:
+    def _several_bounds(self, C: Floats, rows: Indices | None, level: Precision) -> Ball:
         """`product_bound` for several columns, whose kernel values are computed once if no level needs its own sums."""
         by_column = C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None))
         if by_column:
@@ -293,7 +293,7 @@ class KernelMatrix:
             size[some] = np.abs(K, out=K) @ np.abs(c)
         return Ball(u, gamma(2 * few + 8) * size)
 
-    def _square_pays(self, coefficients: Floats, rows: Indices, level: Any) -> bool:
+    def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
         """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""
         if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
@@ -317,7 +317,7 @@ class KernelMatrix:
         return Ball(sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some]))
 
     def errors(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_sequence: int = 0
+        self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64, *, in_sequence: int = 0
     ) -> Floats:
         """`in_sequence=k`: valid for sums in any order too, with at most k additions one after another."""
         J, prepared = coefficients.nonzero()[0], self._source.prepared
@@ -345,12 +345,12 @@ class KernelMatrix:
             u += added
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
-    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
+    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
         """K[rows, J] @ coefficients[J] through the core; None if numbers are too large for it."""
         sums = self._fused_sums(coefficients[np.newaxis], J, rows, dtype)
         return None if sums is None else sums[0]
 
-    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
+    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
         """`_fused_product` for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
         prepared = self._source.prepared
         assert prepared is not None
@@ -395,7 +395,7 @@ class KernelMatrix:
                 self.evaluations += values.size
         return u
 
-    def products(self, C: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         if C.shape[1] == 1:
             return self.product(C[:, 0], rows, dtype)[:, None]
         rows, J = np.arange(self.n) if rows is None else rows, np.flatnonzero(C.any(axis=1))
@@ -412,7 +412,7 @@ class KernelMatrix:
     # --- the state of a solve -----------------------------------------------------------------------------------
 
     def field(
-        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> HostField:
         beta = problem.feasible_start() if beta is None else beta
         samples = self._whole(dtype) if self._fused else None
@@ -422,7 +422,7 @@ class KernelMatrix:
             return HostField(self, problem, beta, u, self.n_threads)
         return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
 
-    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Any = np.float64) -> JointField:
+    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
         samples = self._whole(dtype) if self._fused else None
         if samples is None:
             return JointField(self, problem, beta, u, dtype)
@@ -455,7 +455,7 @@ class KernelMatrix:
 
     # --- the core's samples ---------------------------------------------------------------------------------------
 
-    def _columns(self, J: Indices, dtype: Any) -> _core.Columns | None:
+    def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
         """The rows J laid out as columns for the core; None if it does not compute their values."""
         prepared = self._source.prepared
         if prepared is None or self._stored:
@@ -463,7 +463,7 @@ class KernelMatrix:
         samples, places = prepared.prepare_rows(self._global(J), dtype)
         return None if samples is None else samples.columns(places)
 
-    def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Any) -> Any:
+    def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Precision) -> Any:
         """K[I, J], by the core if J are its columns."""
         prepared = self._source.prepared
         if prepared is not None and columns is not None:
@@ -473,7 +473,7 @@ class KernelMatrix:
                 return samples.block(places, columns)
         return self._evaluate(I, J)
 
-    def _whole(self, dtype: Any) -> _core.Samples | None:
+    def _whole(self, dtype: Precision) -> _core.Samples | None:
         """All samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
         prepared = self._source.prepared
         return None if prepared is None else prepared.whole(dtype)

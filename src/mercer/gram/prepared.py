@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
+from mercer.arrays import Floats, Indices, Precision, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import unit_rows, width
@@ -70,14 +70,14 @@ class PreparedSamples:
         made = cls(recipe, X, n_threads)
         return None if made._mapped_cancels else made
 
-    def whole(self, precision: Any) -> _core.Samples | None:
+    def whole(self, precision: Precision) -> _core.Samples | None:
         """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
         precision = _key(precision)
         if precision not in self._whole:
             self._whole[precision] = self._prepare_whole(precision)
         return self._whole[precision]
 
-    def prepare_rows(self, rows: Indices, precision: Any) -> tuple[_core.Samples | None, Indices]:
+    def prepare_rows(self, rows: Indices, precision: Precision) -> tuple[_core.Samples | None, Indices]:
         """Prepared samples that include these rows, and the rows' places: all samples if prepared, or only these."""
         precision = _key(precision)
         if precision in self._whole:
@@ -89,20 +89,20 @@ class PreparedSamples:
                 return samples, places
         return self.prepare(take(self._X, rows), precision), np.arange(len(rows))
 
-    def keep_rows(self, rows: Indices, precision: Any) -> None:
+    def keep_rows(self, rows: Indices, precision: Precision) -> None:
         """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
         precision = _key(precision)
         if precision not in self._whole and len(rows):
             self._kept[precision] = rows, self.prepare(take(self._X, rows), precision)
 
-    def prepare(self, X: Any, precision: Any) -> _core.Samples | None:
+    def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
         """Other samples, in the form in which the core can compare them with these."""
         precision = _key(precision)
         exact = self._exact if precision == EXACT or (precision == np.float64 and self.cancels) else None
         dtype = np.dtype(np.float64) if precision == EXACT else precision
         return (exact or self.lowering).prepare(X, dtype, self._n_threads)[0]
 
-    def _prepare_whole(self, precision: Any) -> _core.Samples | None:
+    def _prepare_whole(self, precision: Precision) -> _core.Samples | None:
         if precision != EXACT:
             samples, norms = self.lowering.prepare(self._X, precision, self._n_threads)
             if self._norms is None:
@@ -201,7 +201,7 @@ class PreparedSamples:
         return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
 
     def errors(
-        self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Any, in_sequence: int = 0
+        self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Precision, in_sequence: int = 0
     ) -> Floats:
         """How far products of these rows, or all, with these columns can be from the true ones (`Rounding.errors`)."""
         level = self._level(level)
@@ -215,7 +215,7 @@ class PreparedSamples:
         sizes = self.exact_sizes if level == EXACT else self.sizes
         return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
 
-    def _level(self, level: Any) -> Any:
+    def _level(self, level: Precision) -> Precision:
         """The level at which values are computed that are asked for at this one."""
         if not self.has_exact:
             return np.float64 if level == EXACT else level
@@ -282,7 +282,7 @@ class Lowering:
         numbers = np.array([recipe.scale, recipe.numbers[0] * _LOG2E, 0.0, 0.0])
         return Lowering(recipe, np.zeros(0), 1.0, _OF_DIFFERENCES[recipe.ending], numbers, sparse=False)
 
-    def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
         if self.ending in _OF_DIFFERENCES.values():
             rows = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
@@ -377,11 +377,11 @@ class _ExactSparse:
 
     lowering: Lowering
 
-    def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         return self.lowering.exact_sparse(X, n_threads)
 
 
-def _key(precision: Any) -> Any:
+def _key(precision: Precision) -> Precision:
     return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
 
 

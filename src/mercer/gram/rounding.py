@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Precision
 from mercer.kernels import Recipe
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
@@ -65,7 +65,7 @@ class Rounding:
         sizes: Floats,
         sources: Floats,
         coefficients: Floats,
-        level: Any,
+        level: Precision,
         columns: int | None = None,
         in_sequence: int = 0,
     ) -> Floats:
@@ -189,7 +189,9 @@ class Rounding:
         size = self.recipe.scale * norm * value
         return size if norm > float(np.finfo(np.float32).tiny) / SINGLE else 0.0
 
-    def _radial(self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
+    def _radial(
+        self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Precision
+    ) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D.
 
         Behind a factor `sizes` are the lengths of what was summed, N' ≥ N, and nothing is known of N'_j but the

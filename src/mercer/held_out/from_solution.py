@@ -23,8 +23,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.pair_tasks import PairTasks
 from mercer.fitting.pipeline.side_by_side import map_side_by_side
 from mercer.gram import Gram
-from mercer.gram.stored_field import StoredField
-from mercer.gram.stored_gram import StoredGram
+from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, add_gram, row_blocks
+from mercer.arrays import Floats, Indices, Precision, add_gram, row_blocks
 from mercer.gram.gram import Gram
 from mercer.gram.rounding import DOUBLE
 from mercer.solution import Report, Stop, StopReason
@@ -119,7 +119,7 @@ def conjugate_gradient_to_gap(
     stop: Stop,
     report: Report | None = None,
     *,
-    precisions: tuple[Any, ...] = (np.float64,),
+    precisions: tuple[Precision, ...] = (np.float64,),
     safety: float = 0.5,
     check_seconds: float = 0.0,
 ) -> tuple[Floats, ResidualCheck, int, StopReason]:

@@ -12,7 +12,7 @@ from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
 from mercer.certificates.dual import certify
-from mercer.certificates.pairs import pair_certificates
+from mercer.certificates.table import pair_certificates
 from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline import pair_tasks
 from mercer.gram import gram_for

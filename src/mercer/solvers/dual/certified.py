@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, inner
+from mercer.arrays import Floats, Precision, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify, coarse_pass
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram, Provable
-from mercer.gram.stored_field import StoredField
+from mercer.gram.stored_gram import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import INNER_STEPS
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
-from mercer.solvers.dual.start import starting_point
 from mercer.solvers.refine import Refinement, holding
 from mercer.solvers.solver import Solver
 
@@ -35,8 +34,12 @@ SOLVED_SHARE = 0.85
 # worth rows with a coefficient in float64: the losses of these rows have as much again.
 _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
 
+# The number of pilot samples, and the number of rows from which on they save time (one-class on usps: half of it).
+_PILOT_ROWS = 256
+_ROWS_FOR_PILOTS = 3000
+
 # From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
-Inner = Callable[[Floats, Floats | None, Any, Stop, bool], Solution]
+Inner = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
 
 
 def solve_certified(
@@ -52,7 +55,7 @@ def solve_certified(
     one_block, steps = is_one_block(problem, gram), 0
     known = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
     if one_block and known and gram.proof is gram and stop.deadline == math.inf:
-        start = starting_point(problem, gram) if start is None else start
+        start = _starting_point(problem, gram) if start is None else start
         solution, certificate = _at_once(problem, gram, stop, start, report)
         if certificate is not None:
             return solution, certificate
@@ -122,7 +125,7 @@ def _stored_steps(
     field: StoredField,
     beta: Floats,
     u: Floats | None,
-    precision: Any,
+    precision: Precision,
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
@@ -147,10 +150,10 @@ def refined(
     A `proof` that has u = Kβ at hand may stand in for that of the Gram, from which the sums of one certificate are kept
     for the next.
     """
-    beta: Floats = starting_point(problem, gram) if start is None else start
+    beta: Floats = _starting_point(problem, gram) if start is None else start
     u: Floats | None = None
     last = LastSums() if proof is None else None
-    precisions: Sequence[Any] = gram.precisions if proof is None else (np.float64,)
+    precisions: Sequence[Precision] = gram.precisions if proof is None else (np.float64,)
     proof, seconds = gram.proof if proof is None else proof, ProofTime(gram, stop)
     stop = replace(stop, proof_seconds=seconds)
     if len(precisions) > 1:
@@ -174,6 +177,26 @@ def refined(
             return replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
+def _starting_point(problem: DualProblem, gram: Gram) -> Floats:
+    """A feasible β: zero, or with the totals on the variables that should be large.
+
+    A machine whose equalities have totals (one-class, SVDD, ν-machines) cannot start from zero, and an arbitrary start
+    has most of its coefficients on the wrong variables. So the totals are first spread over a few pilot samples. The
+    gradient there tells which variables should grow, and these get the totals.
+    """
+    if not problem.totals.any() or gram.n <= _ROWS_FOR_PILOTS:
+        return problem.feasible_start()
+    pilot = np.isin(problem.row, np.linspace(0, gram.n - 1, _PILOT_ROWS).astype(np.intp))
+    spread = np.zeros(problem.n_variables)
+    for g, total in enumerate(problem.totals):
+        here = pilot & (problem.group == g)
+        bound = problem.upper[here] if total > 0 else problem.lower[here]
+        if bound.sum() != 0 and np.isfinite(bound).all():
+            spread[here] = bound * (total / bound.sum())
+    u = gram.product(problem.row_coefficients(spread, gram.n), dtype=gram.precisions[0])
+    return problem.feasible_start(problem.p - u[problem.row])
+
+
 def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
     """About the most that the targets, the bounds, and sums of kernel values with coefficients at their bounds are."""
     with np.errstate(over="ignore"):
@@ -190,7 +213,7 @@ def _decomposed(
     report: Report | None,
     beta: Floats,
     u: Floats | None,
-    precision: Any,
+    precision: Precision,
     stop: Stop,
     shrinking: bool,
 ) -> Solution:

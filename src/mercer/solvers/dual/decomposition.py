@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner
+from mercer.arrays import Floats, Indices, Precision, inner
 from mercer.certificates.dual import certificate_of
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Field, Gram, Provable
@@ -166,7 +166,7 @@ def solve_one_block(
     K: Any,
     beta: Floats,
     u: Floats | None,
-    precision: Any,
+    precision: Precision,
     stop: Stop,
     report: Report | None,
 ) -> Solution:
@@ -178,8 +178,7 @@ def solve_one_block(
     violation = math.inf
     if beta.any():
         u = gram.product(problem.row_coefficients(beta, gram.n), dtype=precision) if u is None else u
-        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
-        active = _core.Active(*fixed, beta, u)
+        active = problem.chooser(beta, u)
         active.choose(np.arange(len(beta)))
         violation = active.ends()[0]
     h = problem.p if u is None else problem.gradient(beta, u)

@@ -14,8 +14,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.dual import PROOF
-from mercer.certificates.pairs import pair_certificates
-from mercer.certificates.table import CertificateTable
+from mercer.certificates.table import CertificateTable, pair_certificates
 from mercer.gram.gram import Gram
 from mercer.gram.pair_place import Box, Layout
 from mercer.problems.dual_problem import DualProblem

@@ -59,7 +59,7 @@ class LandmarkSolution:
 
 def cheaper_method(cross: Cross, n: int) -> Method:
     """What costs less for n samples that can be read many times."""
-    per_landmark = _DIRECT_SAMPLES_PER_LANDMARK if cross.fused else _DIRECT_SAMPLES_PER_LANDMARK_UNFUSED
+    per_landmark = _DIRECT_SAMPLES_PER_LANDMARK if cross.recomputes_cheaply else _DIRECT_SAMPLES_PER_LANDMARK_UNFUSED
     return "normal equations" if n <= per_landmark * cross.m else "conjugate gradients"
 
 
