@@ -135,7 +135,8 @@ class _Factor:
             return None
         unit = 1.0 / np.sqrt(diagonal)
         A = gram.full(dtype)
-        K = A.copy() if gram.n <= _FLOAT64_ROWS and gram.positive_definite == "yes" else None
+        proven = gram.positive_definite == "yes" and gram.proof is gram
+        K = A.copy() if gram.n <= _FLOAT64_ROWS and proven else None
         for rows in row_blocks(len(A), 8 * len(A)):
             A[rows] *= unit[rows, None]
             A[rows] *= unit
