@@ -58,8 +58,8 @@ KERNELS = [
     m(
         "kept rows are stale after a shrink",
         "mercer/gram/host_field.py",
-        "self._columns[row] = column[positions]",
-        "self._columns[row] = column[: len(positions)]",
+        "{r: column[positions] for r, column",
+        "{r: column[: len(positions)] for r, column",
         "tests/gram/test_gram_and_field.py::test_u_stays_right_after_a_shrink",
     ),
     m(

@@ -25,7 +25,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, Precision, inner
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Certificate, Proves, conditions
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
@@ -128,12 +128,7 @@ def certificate_of(problem: DualProblem, beta: Floats, u: Ball, proves: Proves, 
         dual=dual - 0.5 * wrong - summed * (size + curved),
         gap=(shares + unbalanced) * (1 + summed),
         violation=violation,
-        kkt={
-            "dual feasibility: box": box,
-            "dual feasibility: equality": equality,
-            "primal feasibility": outward,
-            "complementary slackness": inward,
-        },
+        kkt=conditions(box, equality, outward, inward),
         proves=proves,
         precision=precision,
         worst=worst,

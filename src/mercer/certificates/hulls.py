@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, gamma, inner
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import Certificate, allowing_for
 from mercer.certificates.dual import certify
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
@@ -55,17 +55,8 @@ def hard_margin_certificate(
     near, far = (1 - gamma(8)) * near - 2 * moved, (1 + gamma(8)) * far + 2 * moved
     primal = 2.0 / near / near if near > 0 else math.inf
     dual = 2.0 / far / far if hulls.dual < 0 else math.inf
-    told = _divided(hulls, rho)
-    shift = 2 * moved * far / rho + 2 * tilt
-    return replace(
-        told,
-        primal=primal,
-        dual=dual,
-        gap=_gap(primal, dual),
-        violation=told.violation + shift,
-        kkt={name: value + shift * name.startswith(("primal", "compl")) for name, value in told.kkt.items()},
-        b=(b,),
-    )
+    told = allowing_for(_divided(hulls, rho), 0.0, 2 * moved * far / rho + 2 * tilt)
+    return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), b=(b,))
 
 
 def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
@@ -129,14 +120,7 @@ def before_division(certificate: Certificate, problem: DualProblem, gram: Provab
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
-    return replace(
-        certificate,
-        primal=certificate.primal + loss,
-        dual=certificate.dual - loss,
-        gap=certificate.gap + 2 * loss,
-        violation=certificate.violation + shift,
-        kkt={name: value + shift * name.startswith(("primal", "compl")) for name, value in certificate.kkt.items()},
-    )
+    return allowing_for(certificate, loss, shift)
 
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:

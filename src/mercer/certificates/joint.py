@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, gamma
 from mercer.arrays import norm as norm_of
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Certificate, Proves, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.gram.ball import Ball
@@ -152,9 +152,9 @@ def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
         unpaid = np.where(alpha < problem.C[:, None], np.maximum(g, 0.0), 0.0).max(axis=1)
         loose = np.where(alpha > 0, np.maximum(-g, 0.0), 0.0).max(axis=1)
         outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
-    return {
-        "dual feasibility: box": float(outside.max(initial=0.0)),
-        "dual feasibility: equality": max(_largest(beta.sum(axis=1)), _largest(beta.sum(axis=0)) * problem.balanced),
-        "primal feasibility": float(unpaid.max(initial=0.0)),
-        "complementary slackness": float(loose.max(initial=0.0)),
-    }
+    return conditions(
+        float(outside.max(initial=0.0)),
+        max(_largest(beta.sum(axis=1)), _largest(beta.sum(axis=0)) * problem.balanced),
+        float(unpaid.max(initial=0.0)),
+        float(loose.max(initial=0.0)),
+    )

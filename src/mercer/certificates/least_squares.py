@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from mercer.arrays import Floats, gamma, sums_by
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Certificate, Proves, conditions
 from mercer.certificates.dual import PROOF
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
@@ -207,13 +207,7 @@ def certificate_of_output(
         dual=dual,
         gap=max(gap, primal - dual),
         violation=max(apart, outside),
-        kkt={
-            "dual feasibility: box": 0.0,
-            "dual feasibility: equality": total,
-            "primal feasibility": outside,
-            "complementary slackness": outside,
-            ABOVE: min(above, near),
-        },
+        kkt={**conditions(0.0, total, outside, outside), ABOVE: min(above, near)},
         proves=proves,
         worst=int(np.argmax(shares)),
         b=(b,) if problem.bias else (),

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate, Proves, bounded_sum, weakest
+from mercer.certificates.certificate import Certificate, Proves, bounded_sum, conditions, weakest
 
 # What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
 # sum of their sizes.
@@ -171,12 +171,7 @@ def pair_certificates(findings: Any, paired: bool, proves: Proves) -> Certificat
         dual=gain - 0.5 * energy - 0.5 * curved - off - unbalanced,
         gap=(shares + unbalanced) * (1 + _SHARE_OF_SUMS),
         violation=np.maximum(ends, 0.0),
-        kkt={
-            "dual feasibility: box": box.copy(),
-            "dual feasibility: equality": np.abs(total) if paired else np.zeros(len(total)),
-            "primal feasibility": outward.copy(),
-            "complementary slackness": inward.copy(),
-        },
+        kkt=conditions(box.copy(), np.abs(total) if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
         proves=proves,
         worst=worst.astype(np.intp),
         b=b[:, None].copy() if paired else np.empty((len(b), 0)),

@@ -1,12 +1,11 @@
 """The state of a solve in this machine's memory, on whatever Gram: β, u = Kβ, the active set, and the working set.
 
-`ActiveSet` is what the states of all solves share. `HostField` is the plain `Field`: an engine that computes blocks and
-products has a fast chooser of working sets with it.
+`ActiveSet` is what the states of all solves share. `HostField` is the plain `Field`, whose docstrings say what is asked
+of both: an engine that computes blocks and products has a fast chooser of working sets with it.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,7 +45,6 @@ class ActiveSet:
         return bool(self._dropped)
 
     def violators(self, q: int, keep: float) -> Indices:
-        """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
         if q >= len(self.active):
             return self.active
         old = self._previous
@@ -60,7 +58,6 @@ class ActiveSet:
         self._previous = self._previous[np.isin(self._previous, which)]
 
     def block(self, J: Indices) -> Any:
-        """K between the rows of J, in the precision of the solve; the next block may overwrite it."""
         rows = self._rows_of(J)
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
@@ -108,24 +105,21 @@ class HostField(ActiveSet):
         super().__init__(gram, beta, u, problem.n_variables)
         self.problem = problem
         self.rows: Indices = np.arange(gram.n)
-        self._cache = _ColumnCache(gram.budget // 2)
+        self._cache: dict[int, Floats] = {}  # rows of a slow kernel over the active columns
         self._chooser = problem.chooser(self.beta, self.u, n_threads)
         self._chooser.choose(self.active)
         self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
 
     def gradient(self, J: Indices) -> Floats:
-        """h on the variables J, which must be active."""
         problem = self.problem
         return problem.p[J] - self.u[problem.row[J]] - problem.d[J] * self.beta[J]
 
     def violation(self) -> tuple[float, Floats, Floats]:
-        """Over the active variables: the largest violation, and each group's two ends."""
         if self._ends is None:
             self._ends = self._chooser.ends()
         return self._ends
 
     def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J, the variables whose block was asked for last, and bring u of the active rows up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
@@ -138,7 +132,6 @@ class HostField(ActiveSet):
             self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
 
     def shrink(self) -> bool:
-        """Drop bounded variables that no pair would choose, if there are enough of them; whether any were dropped."""
         stay = self._survivors()
         if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
             return False
@@ -146,7 +139,7 @@ class HostField(ActiveSet):
         rows = np.unique(self.problem.row[stay]) if self.problem.twins else stay
         positions = np.searchsorted(self.rows, rows)
         self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
-        self._cache.keep(positions)
+        self._cache = {r: column[positions] for r, column in self._cache.items()}
         self.rows = rows
         self._chooser.choose(self.active)
         return True
@@ -159,7 +152,7 @@ class HostField(ActiveSet):
 
     def unshrink(self) -> None:
         super().unshrink()
-        self._cache.clear()
+        self._cache = {}
         self.rows, self._ends = np.arange(self.gram.n), None
         self._chooser.choose(self.active)
 
@@ -173,7 +166,7 @@ class HostField(ActiveSet):
     def _square_of(self, rows: Indices) -> Any:
         if all(r in self._cache for r in rows.tolist()):
             at = np.searchsorted(self.rows, rows)
-            return np.stack([self._cache.get(r)[at] for r in rows.tolist()])
+            return np.stack([self._cache[r][at] for r in rows.tolist()])
         return self.gram.block(rows, rows)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
@@ -189,48 +182,12 @@ class HostField(ActiveSet):
             full[sources] = coefficients
             self.u[targets] += self.gram.product(full, targets)
             return
-        missing = np.array([r for r in sources.tolist() if not self._cache.touch(r)], dtype=np.intp)
-        for r, column in zip(missing.tolist(), self.gram.block(missing, self.rows), strict=True):
-            self._cache.put(r, column)
+        needed = sources.tolist()
+        missing = np.array([r for r in needed if r not in self._cache], dtype=np.intp)
+        if 16 * len(self.rows) * (len(self._cache) + len(missing)) > self.gram.budget:  # only these fit for sure
+            self._cache = {r: self._cache[r] for r in needed if r in self._cache}
+        self._cache.update(zip(missing.tolist(), self.gram.block(missing, self.rows), strict=True))
         total = np.zeros(len(self.rows))
-        for r, coefficient in zip(sources.tolist(), coefficients, strict=True):
-            total += coefficient * self._cache.get(r)
+        for r, coefficient in zip(needed, coefficients, strict=True):
+            total += coefficient * self._cache[r]
         self.u[targets] += total[np.searchsorted(self.rows, targets)]
-
-
-class _ColumnCache:
-    """Recently used rows of K over the active columns by their index, in at most `budget` bytes."""
-
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
-        self._bytes = 0
-        self._columns: OrderedDict[int, Floats] = OrderedDict()
-
-    def __contains__(self, row: int) -> bool:
-        return row in self._columns
-
-    def touch(self, row: int) -> bool:
-        """Mark a row as just used, and say whether it is cached."""
-        if row not in self._columns:
-            return False
-        self._columns.move_to_end(row)
-        return True
-
-    def get(self, row: int) -> Floats:
-        return self._columns[row]
-
-    def put(self, row: int, column: Floats) -> None:
-        self._columns[row] = column
-        self._bytes += column.nbytes
-        while self._bytes > self._budget:
-            self._bytes -= self._columns.popitem(last=False)[1].nbytes
-
-    def keep(self, positions: Indices) -> None:
-        """Follow a shrink: only these positions of every column remain."""
-        for row, column in self._columns.items():
-            self._columns[row] = column[positions]
-        self._bytes = sum(column.nbytes for column in self._columns.values())
-
-    def clear(self) -> None:
-        self._columns.clear()
-        self._bytes = 0

@@ -222,9 +222,9 @@ class KernelMatrix:
         if len(J) == 0 or len(rows) == 0:
             return out
         if self._fused:
-            fused = self._fused_product(coefficients[J], J, rows, dtype)
-            if fused is not None:
-                return fused
+            sums = self._fused_sums(coefficients[np.newaxis, J], J, rows, dtype)
+            if sums is not None:
+                return np.asarray(sums[0])
         wide = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
         for left in range(0, len(J), wide):
             columns = J[left : left + wide]
@@ -345,13 +345,11 @@ class KernelMatrix:
             u += added
         return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
-    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
-        """K[rows, J] @ coefficients[J] through the core; None if numbers are too large for it."""
-        sums = self._fused_sums(coefficients[np.newaxis], J, rows, dtype)
-        return None if sums is None else sums[0]
-
     def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
-        """`_fused_product` for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
+        """K[rows, J] times one row of coefficients, or two if k is Gaussian, by the core, chunk by chunk.
+
+        None if numbers are too large for it.
+        """
         prepared = self._source.prepared
         assert prepared is not None
         parts = []
