@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
+# Kernel values of float32 or float64.
+Values = NDArray[np.floating[Any]]
 # Of kernel values: float32, float64, or the name of a level that a Gram has beside them.
 Precision = type[np.floating[Any]] | np.dtype[Any] | str
 

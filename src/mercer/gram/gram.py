@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, Precision
+from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.gram.ball import Ball
 from mercer.kernels import Kernel
 
@@ -217,7 +217,7 @@ class Field(Protocol):
         """h on the variables J, which must be active."""
         ...
 
-    def block(self, J: Indices) -> Any:
+    def block(self, J: Indices) -> Values:
         """K between the rows of J, in the precision of the solve; the next block may overwrite it."""
         ...
 

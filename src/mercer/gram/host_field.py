@@ -6,11 +6,11 @@ of both: an engine that computes blocks and products has a fast chooser of worki
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices, sums_by
+from mercer.arrays import Flags, Floats, Indices, Values, sums_by
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
@@ -37,7 +37,7 @@ class ActiveSet:
         self._n = n
         self._dropped: list[tuple[Indices, Floats]] = []  # rows, and β at the moment they were dropped
         self._previous: Indices = np.empty(0, dtype=np.intp)
-        self._block: Any = np.empty((0, 0))
+        self._block: Values = np.empty((0, 0))
         self._block_rows: Indices = np.empty(0, dtype=np.intp)
 
     @property
@@ -57,7 +57,7 @@ class ActiveSet:
         self.active = which
         self._previous = self._previous[np.isin(self._previous, which)]
 
-    def block(self, J: Indices) -> Any:
+    def block(self, J: Indices) -> Values:
         rows = self._rows_of(J)
         if not np.array_equal(rows, self._block_rows):
             self._block_rows = rows
@@ -83,7 +83,7 @@ class ActiveSet:
         """The Gram rows of J."""
         raise NotImplementedError
 
-    def _square_of(self, rows: Indices) -> Any:
+    def _square_of(self, rows: Indices) -> Values:
         """K[rows, rows]."""
         raise NotImplementedError
 
@@ -163,7 +163,7 @@ class HostField(ActiveSet):
     def _rows_of(self, J: Indices) -> Indices:
         return self.problem.row[J]
 
-    def _square_of(self, rows: Indices) -> Any:
+    def _square_of(self, rows: Indices) -> Values:
         if all(r in self._cache for r in rows.tolist()):
             at = np.searchsorted(self.rows, rows)
             return np.stack([self._cache[r][at] for r in rows.tolist()])

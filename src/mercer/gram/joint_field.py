@@ -6,12 +6,12 @@ columns at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, Precision
+from mercer.arrays import Flags, Floats, Indices, Precision, Values
 from mercer.gram.host_field import ActiveSet
 from mercer.gram.tiled_field import BlockBuffer
 
@@ -109,7 +109,7 @@ class JointField(ActiveSet):
     def _rows_of(self, J: Indices) -> Indices:
         return J
 
-    def _square_of(self, rows: Indices) -> Any:
+    def _square_of(self, rows: Indices) -> Values:
         return self.gram.block(rows, rows)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
@@ -149,7 +149,7 @@ class TiledJointField(JointField):
         super().unshrink()
         self._columns = {}
 
-    def _square_of(self, rows: Indices) -> Any:
+    def _square_of(self, rows: Indices) -> Values:
         self._matrix.evaluations += len(rows) ** 2
         return self._square(self._origin[rows], self.gram.diagonal[rows])
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, gamma, is_sparse, row_blocks, take
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import JointField, TiledJointField
@@ -461,7 +461,7 @@ class KernelMatrix:
         samples, places = prepared.prepare_rows(self._global(J), dtype)
         return None if samples is None else samples.columns(places)
 
-    def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Precision) -> Any:
+    def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Precision) -> Values:
         """K[I, J], by the core if J are its columns."""
         prepared = self._source.prepared
         if prepared is not None and columns is not None:

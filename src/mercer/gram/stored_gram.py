@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, row_blocks
+from mercer.arrays import Floats, Indices, Precision, Values, row_blocks
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.gram.rounding import DOUBLE, SINGLE
@@ -44,7 +43,7 @@ _EPS = float(np.finfo(float).eps)
 class StoredGram:
     """K in float32 or float64, with contiguous rows, and the Gram that knows its values better."""
 
-    values: Any
+    values: Values
     gram: Gram
     level: Precision  # the precision in which the Gram computed the values
     unit: float  # by how much rounding changed them since: |δk_ij| ≤ unit · size_i · size_j
@@ -76,7 +75,7 @@ class StoredGram:
         return len(self.sizes)
 
     @cached_property
-    def doubled(self) -> Any:
+    def doubled(self) -> Values:
         """K beside itself: a column for each of the two variables of a sample."""
         return np.concatenate([self.values, self.values], axis=1)
 

@@ -7,12 +7,12 @@ that is reused: fresh memory would cost as much time as the values.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, sums_by
+from mercer.arrays import Flags, Floats, Indices, Values, sums_by
 from mercer.gram.host_field import HostField
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class TiledField(HostField):
             return J
         return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # what is kept comes last
 
-    def _square_of(self, rows: Indices) -> Any:
+    def _square_of(self, rows: Indices) -> Values:
         """K[rows, rows]: kept values are copied, the rest is computed."""
         kept, diagonal = self._kept, self.gram.diagonal[rows]
         new = len(rows) if kept is None else int((~kept.holds(rows)).sum())
@@ -102,12 +102,19 @@ class TiledField(HostField):
             self.samples.add(total, self._columns, self.origin[sources], change)
 
     def _add_and_keep(
-        self, kept: KeptRows, total: Floats, sources: Indices, change: Floats, at: Any, known: Indices, others: Indices
+        self,
+        kept: KeptRows,
+        total: Floats,
+        sources: Indices,
+        change: Floats,
+        at: Indices | None,
+        known: Indices,
+        others: Indices,
     ) -> None:
         """total += K[rows, sources] @ change with a table that is kept; its last rows are copied from the block."""
         table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
         place = None
-        if len(known):
+        if at is not None and len(known):
             rows, columns = np.arange(len(known)), np.arange(len(sources))
             _core.copy_entries(self._block, rows, at, table[len(others) :], columns, self._matrix.n_threads)
             place = np.empty(len(self.rows), dtype=np.intp)  # of each active row in the table
@@ -155,11 +162,11 @@ class BlockBuffer:
 
     def __init__(self, samples: _core.Samples) -> None:
         self._samples = samples
-        self._buffer: Any = np.empty((0, 0))
+        self._buffer: Values = np.empty((0, 0))
 
     def __call__(
-        self, which: Indices, diagonal: Floats, known: Callable[[Any], None] | None = None, n_threads: int = 1
-    ) -> Any:
+        self, which: Indices, diagonal: Floats, known: Callable[[Values], None] | None = None, n_threads: int = 1
+    ) -> Values:
         """K between some of the samples, in their precision; the diagonal is given.
 
         If the diagonal is longer than `which`, `known` fills in the remaining columns: it gets their memory.
@@ -190,7 +197,7 @@ class KeptRows:
     def __init__(self, n: int, budget: int, n_threads: int) -> None:
         self._budget = budget
         self._n_threads = n_threads
-        self._tables: dict[int, Any] = {}  # by batch, the least recently used first
+        self._tables: dict[int, Values] = {}  # by batch, the least recently used first
         self._rows: dict[int, Indices | None] = {}  # of each table, where the active samples are if not everywhere
         self._batch = np.full(n, -1, dtype=np.intp)  # of each source
         self._slot = np.zeros(n, dtype=np.intp)
@@ -223,7 +230,7 @@ class KeptRows:
     def holds(self, sources: Indices) -> Flags:
         return np.asarray(self._batch[sources] >= 0)
 
-    def copy(self, positions: Indices, sources: Indices, out: Any) -> None:
+    def copy(self, positions: Indices, sources: Indices, out: Values) -> None:
         """out = K[some of the active samples, sources]; all sources must be held."""
         batch = self._batch[sources]
         for key in np.unique(batch).tolist():
@@ -232,7 +239,7 @@ class KeptRows:
             at = positions if rows is None else rows[positions]
             _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
 
-    def put(self, sources: Indices, table: Any, rows: Indices | None = None) -> None:
+    def put(self, sources: Indices, table: Values, rows: Indices | None = None) -> None:
         """Keep K[active, sources], whose rows are those of the table, in its order or where `rows` says."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
             self._make_room()

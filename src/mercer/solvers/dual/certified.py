@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, gamma, inner
+from mercer.arrays import Floats, Precision, Values, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify, coarse_pass
 from mercer.gram.ball import Ball
@@ -92,7 +91,7 @@ def _at_once(
     return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 
-def _times(K: Any, coefficients: Floats) -> Floats:
+def _times(K: Values, coefficients: Floats) -> Floats:
     """Kβ without a second matrix, and without the threads that BLAS starts."""
     return np.asarray(np.einsum("ij,j->i", K, coefficients))
 

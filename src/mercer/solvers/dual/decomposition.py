@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, inner
+from mercer.arrays import Floats, Indices, Precision, Values, inner
 from mercer.certificates.dual import certificate_of
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Field, Gram, Provable
@@ -163,7 +162,7 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
 def solve_one_block(
     problem: DualProblem,
     gram: Gram,
-    K: Any,
+    K: Values | None,
     beta: Floats,
     u: Floats | None,
     precision: Precision,
