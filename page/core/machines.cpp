@@ -5,6 +5,7 @@
 #include <limits>
 #include <string_view>
 
+#include "algebra/doubled.hpp"
 #include "simd/level_entries.hpp"
 #include "solve/dual_findings.hpp"
 #include "solve/stored.hpp"
@@ -124,21 +125,21 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
 void balance(const Problem& problem, Vector* beta) {
     for (std::size_t g = 0; g < problem.totals.size(); ++g) {
         for (int again = 0; again < 2; ++again) {
-            ExactSum sum;
+            Doubled<double> sum;
             std::size_t best = problem.n();
             double room = 0.0;
             for (std::size_t v = 0; v < problem.n(); ++v) {
                 if (problem.group[v] != static_cast<std::int32_t>(g)) continue;
                 const double own = (*beta)[v];
-                sum.add(own);
+                sum.collect(own);
                 const double here = std::min(own - problem.lower[v], problem.upper[v] - own);
                 if (here > room) {
                     room = here;
                     best = v;
                 }
             }
-            sum.add(-problem.totals[g]);
-            const double missing = sum.value();
+            sum.collect(-problem.totals[g]);
+            const double missing = sum.high + sum.low;
             if (best < problem.n() && std::abs(missing) < room) (*beta)[best] -= missing;
         }
     }

@@ -22,6 +22,10 @@ Samples = Any
 # Samples as users hand them over: rows of numbers, also a frame's, sparse rows, a kernel matrix, or strings.
 Data = ArrayLike | sp.sparray | sp.spmatrix | Sequence[str]
 Weights = ArrayLike | None
+# Kernel values of float32 or float64.
+Values = NDArray[np.floating[Any]]
+# Of kernel values: float32, float64, or the name of a level that a Gram has beside them.
+Precision = type[np.floating[Any]] | np.dtype[Any] | str
 
 # Memory of one step of a loop over rows: large enough for BLAS to run at full speed, and small enough that Ctrl-C,
 # which Python notices only between two steps, takes effect within a tenth of a second.

@@ -48,6 +48,7 @@ class Stop:
     gap_tol: float = math.inf
     deadline: float = math.inf  # on time.monotonic's clock
     done: int = 0  # steps that were taken before, for words about how far the solver is
+    n_threads: int = 1  # of the algebra between kernel values, which have their own
     alone: bool = True  # no other problem shares the deadline, so that nothing is lost where this one is given up
     proof_seconds: Callable[[Floats], float] | None = None  # what the certificate of these coefficients will take
 

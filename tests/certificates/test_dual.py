@@ -58,7 +58,7 @@ def test_a_certificate_that_goes_on_from_the_last_one_is_a_bound_too(n):
     beta[:10] = rng.uniform(0, 100, size=10) * y[:10]
     beta[10:12] = 0.0
     true = kernel(X, X[:100]) @ beta[:100]
-    moved, e, _ = last.moved_to(beta, gram)
+    (moved, e), _ = last.moved_to(beta, gram)
     assert (np.abs(moved - true) <= e).all()
     assert (e < 1e-2).all()
     spent = gram.evaluations

@@ -8,6 +8,7 @@ from sklearn.svm import SVC as Peer
 from mercer import SVC
 from mercer.certificates.dual import certificate_of
 from mercer.gram import gram_for
+from mercer.gram.ball import Ball
 from mercer.kernels import Gaussian
 from mercer.problems.classification import soft_margin
 from mercer.solution import Stop
@@ -65,7 +66,7 @@ def test_float32_only_where_it_cannot_matter():
     beta = np.zeros(len(y))
     beta[model.support_] = model.dual_coef_.ravel()
     task, K = soft_margin(np.where(y == 1, 1.0, -1.0), np.ones(len(y))), Gaussian(0.1)(X)
-    exact = certificate_of(task, beta, K @ beta, "optimality", "float64", np.zeros(len(K)))
+    exact = certificate_of(task, beta, Ball(K @ beta, np.zeros(len(K))), "optimality", "float64")
     assert exact.violation <= own.violation <= exact.violation + 1e-6
     # `gap` is at least the difference of two bounds, which hold what float64 may do to β'Kβ: 8e-11 of the values here.
     assert exact.gap * (1 - 1e-6) <= own.gap <= exact.gap * (1 + 1e-6) + 1e-9 * exact.dual

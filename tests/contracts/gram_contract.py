@@ -5,9 +5,13 @@ K is the same matrix computed elsewhere, by the kernel in plain NumPy.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
-from mercer.problems.working_set import violation
+from mercer.gram.pair_place import Layout
+from mercer.problems.dual_problem import violation
+from mercer.problems.multiclass import JointProblem
 
 ANSWERS = ("yes", "no", "depends", "unknown")
 FLOAT32 = 1e-5  # of the largest entry of K, per unit of Σ|coefficients|
@@ -35,14 +39,13 @@ def check_products_contract(gram, K, atol):
     np.testing.assert_array_equal(coefficients, before)
 
     C = np.column_stack([coefficients, rng.normal(size=(n, 2))])
-    for columns in (C, C[:, :1]):
-        for by_column in (False, True):
-            got = gram.products(columns, by_column=by_column)
-            assert got.shape == columns.shape
+    for columns in (C, C[:, :1], np.tile(C, (1, 3))):
+        for rows in (None, I):
+            got, true = gram.products(columns, rows), K @ columns
             assert got.dtype == np.float64
-            np.testing.assert_allclose(got, K @ columns, atol=10 * n * atol)
+            np.testing.assert_allclose(got, true if rows is None else true[rows], atol=10 * n * atol)
     rounding = FLOAT32 * np.abs(K).max() * np.abs(C).sum(axis=0).max()
-    np.testing.assert_allclose(gram.products(C, np.float32), K @ C, atol=rounding)
+    np.testing.assert_allclose(gram.products(C, dtype=np.float32), K @ C, atol=rounding)
 
 
 def check_gram_contract(gram, K, atol):
@@ -80,16 +83,18 @@ def _check_gram(gram, K, atol):
     np.testing.assert_allclose(gram.diagonal, np.diag(K), atol=atol)
     assert gram.diagonal.dtype == np.float64
     assert gram.budget > 0
-    assert gram.n_threads >= 1
-    assert gram.bytes_per_row > 0
+    assert gram.chunk_rows > 0
     assert gram.kernel.bound
-    assert (gram.X.shape[0] if hasattr(gram.X, "shape") else len(gram.X)) == n
-    assert not (gram.fused and gram.stored)
+    assert not (gram.concurrent and not gram.recomputes_cheaply)
+    if gram.linear is not None:
+        X = gram.linear.X
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        np.testing.assert_allclose(gram.linear.scale * X @ X.T, K, atol=max(atol, 1e-12))
 
     I, J = rng.permutation(n)[: n // 3], rng.permutation(n)[: n // 2]
     before = gram.evaluations
     block = gram.block(I, J)
-    assert gram.evaluations - before == (0 if gram.stored else len(I) * len(J))
+    assert gram.evaluations - before in (0, len(I) * len(J))
     assert block.dtype == np.float64
     np.testing.assert_allclose(block, K[np.ix_(I, J)], atol=atol)
     assert gram.block(I[:0], J).shape == (0, len(J))
@@ -102,25 +107,66 @@ def _check_gram(gram, K, atol):
     full[:] = block[:] = 0.0  # they are the caller's: the matrix stays as it is
     np.testing.assert_allclose(gram.block(I, J), K[np.ix_(I, J)], atol=atol)
 
-    for whole in (False, True):
-        samples, which = gram.prepared(I, np.float64, whole)
-        assert len(which) == len(I)
-        assert (samples is not None) == gram.fused
-        if samples is not None:
-            np.testing.assert_allclose(samples.block(which, samples.columns(which)), K[np.ix_(I, I)], atol=atol)
-
     c = rng.normal(size=n)
     assert np.float64 in gram.levels
     for level in gram.levels:
         u, error = gram.product_bound(c, J, level)
         assert (np.abs(u - K[J] @ c) <= error + atol * np.abs(c).sum()).all()
         np.testing.assert_array_equal(gram.errors(c, J, level) >= 0, True)
-    if gram.fused:
-        assert (gram.unit_errors(n) * np.abs(c).sum() >= 0).all()
+    assert (np.abs(K) <= np.outer(gram.reach, gram.reach) * (1 + 1e-12) + atol).all()
+    assert gram.proof.n == n
+    layout = Layout.of([J[: n // 4], J[n // 4 :]], np.array([[0, 1]]))
+    pairs = gram.pairs(layout, 1)
+    assert pairs is None or (pairs.errors(layout, c[: len(J)]) >= 0).all()
+    problem = JointProblem(np.arange(n) % 3, np.ones(n), 3, shared=True)
+    beta = np.where(np.arange(3) == problem.y[:, None], 1.0, -0.5) * (np.arange(n) % 2)[:, None]
+    field = gram.joint_field(problem, beta, K @ beta, np.float64)
+    field.block(J)
+    field.move(J, 0.5 * beta[J])
+    np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * n * atol)
 
     smallest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
     if gram.positive_definite == "yes" or smallest >= 0:
         assert gram.looks_positive_definite()
+
+
+def check_bounds(gram, K, C, level=np.float64):
+    """No product is further from the true one than its bound, not by the last bit; returns how much of one was used.
+
+    `gram` is anything Provable, K its matrix in exact numbers (Fraction), and C has a column for each product.
+    """
+    true = K @ exact_numbers(C)
+    balls = [np.column_stack(part) for part in zip(*(gram.product_bound(c, None, level) for c in C.T), strict=True)]
+    used = _used(*balls, true)
+    rows = np.arange(len(K) - 1, -1, -2)
+    some = gram.product_bound(np.ascontiguousarray(C[:, 0]), rows, level)
+    used = max(used, _used(*(part[:, None] for part in some), true[rows, :1]))
+    reach = exact_numbers(gram.reach)
+    assert (np.abs(K) <= reach[:, None] * reach).all()
+    return used
+
+
+def check_bounds_of_several(gram, K, C, level=np.float64):
+    """`check_bounds` for products with all columns at once, and for the bounds that are made without a product."""
+    for rows in (np.arange(len(K)), np.arange(0, len(K), 2)):
+        true = (K @ exact_numbers(C))[rows]
+        _used(*gram.product_bound(C, rows, level), true)
+        for k, c in enumerate(C.T):
+            _used(gram.product(c, rows), gram.errors(c, rows), true[:, k])
+
+
+def _used(value, error, true):
+    assert not np.isnan(error).any()
+    off, known = np.abs(exact_numbers(value) - true), np.isfinite(error)
+    bound = exact_numbers(np.where(known, error, 0.0))
+    assert (off <= bound)[known].all()
+    return float(max((a / b for a, b in zip(off[known], bound[known], strict=True) if b > 0), default=0.0))
+
+
+def exact_numbers(values):
+    """Floats, or Decimals, as Fractions."""
+    values = np.asarray(values)
+    return np.array([Fraction(x) for x in values.ravel().tolist()], dtype=object).reshape(values.shape)
 
 
 def check_field_contract(gram, problem, K, dtype, atol):

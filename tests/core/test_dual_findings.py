@@ -1,4 +1,4 @@
-"""What the core finds out about a point of a dual problem: sums without rounding, and infinity for what is undefined.
+"""What the core finds out about a point of a dual problem: sums in twice the precision, infinity for what is undefined.
 
 The numbers themselves are compared with naive loops in tests/certificates/test_dual.py.
 """
@@ -10,7 +10,7 @@ import pytest
 
 from mercer import _core
 
-VIOLATION, EQUALITY, UNBALANCED, BIAS = 4, 8, 9, 15
+VIOLATION, EQUALITY, UNBALANCED, BIAS = 3, 7, 8, 14
 
 
 def found(beta, *, u=None, group=None, totals=(0.0,), row=None):
@@ -27,10 +27,11 @@ def found(beta, *, u=None, group=None, totals=(0.0,), row=None):
 
 
 @pytest.mark.parametrize("rest", [0.0, 2.0**-60, -3.0])
-def test_sums_over_groups_do_not_round(rest):
+def test_sums_over_groups_have_twice_the_precision(rest):
     beta = [1e16, 1.0, 2.0**-70, rest, -1e16, -1.0, -(2.0**-70)]
-    assert found(beta)[EQUALITY] == abs(rest)
-    assert found(beta, totals=(rest,))[EQUALITY] <= 4 * np.finfo(float).eps * abs(rest)
+    hidden = (9 * np.finfo(float).eps) ** 2 * 2.1e16  # of eight terms: what twice the precision cannot tell from zero
+    assert abs(rest) <= found(beta)[EQUALITY] <= abs(rest) * (1 + np.finfo(float).eps) + hidden
+    assert found(beta, totals=(rest,))[EQUALITY] <= 4 * np.finfo(float).eps * abs(rest) + hidden
 
 
 def test_each_group_has_its_own_sum_and_bias():

@@ -3,15 +3,13 @@
 import numpy as np
 import pytest
 
-from mercer.gram import gram_for
+from mercer.gram.prepared import PreparedSamples
 from mercer.kernels import Gaussian
 
 
 def arguments():
     """What `solve_pairs` and `add_pairs` of the core take for three samples against two."""
-    samples = gram_for(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2)).prepared(
-        np.arange(5), np.float64, whole=True
-    )[0]
+    samples = PreparedSamples.of(Gaussian(gamma=1.0), np.arange(10.0).reshape(5, 2), 1).whole(np.float64)
     layout = {
         "members": np.arange(5),
         "starts": np.array([0, 3, 5]),

@@ -40,7 +40,7 @@ CORE = [
     ),
     m(
         "the bias of a pair is a sum",
-        "core/solve/findings.cpp",
+        "core/solve/findings.hpp",
         "return sum / static_cast<double>(free);",
         "return sum;",
         "tests/solvers/dual/test_pairs.py::test_each_certificate_is_the_naive_one",

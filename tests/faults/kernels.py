@@ -57,14 +57,14 @@ KERNELS = [
     ),
     m(
         "kept rows are stale after a shrink",
-        "mercer/gram/column_cache.py",
-        "self._columns[row] = column[positions]",
-        "self._columns[row] = column[: len(positions)]",
+        "mercer/gram/host_field.py",
+        "{r: column[positions] for r, column",
+        "{r: column[: len(positions)] for r, column",
         "tests/gram/test_gram_and_field.py::test_u_stays_right_after_a_shrink",
     ),
     m(
         "a kept row is found under its neighbour's number",
-        "mercer/gram/kept_rows.py",
+        "mercer/gram/tiled_field.py",
         "self._next, np.arange(len(sources))",
         "self._next, np.arange(len(sources))[::-1]",
         "tests/gram/test_kept_rows.py",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from mercer.gram.kept_rows import KeptRows
+from mercer.gram.tiled_field import KeptRows
 
 
 @pytest.fixture

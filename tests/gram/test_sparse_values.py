@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from mercer import _core
 from mercer.gram import evaluation_for, gram_for
-from mercer.gram.prepared import Lowering
+from mercer.gram.prepared import Lowering, PreparedSamples
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Tanimoto
 from mercer.kernels.matrices import narrowed, places_among, used_columns
 from reference.child import environment, run_python
@@ -50,9 +50,9 @@ def test_wide_samples_have_the_values_of_narrow_ones(kernel, d):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_of_more_entries_than_a_strip_holds_take_several_turns(kernel, dtype):
     X = sp.csr_array(wide_rows(5, 10**6, 50_000).astype(dtype))
-    gram, rows, (x,) = gram_for(kernel, X), np.arange(5), narrow_copy(X.astype(np.float64))
+    rows, (x,) = np.arange(5), narrow_copy(X.astype(np.float64))
     rounding = 1e-5 if dtype == np.float32 else 1e-11
-    samples, _ = gram.prepared(rows, dtype)
+    samples = PreparedSamples.of(kernel, X, 1).whole(dtype)
     np.testing.assert_allclose(samples.block(rows, samples.columns(rows)), kernel(x, x), rtol=rounding, atol=1e-2)
     total = np.zeros(5)
     samples.add(total, samples.columns(rows), rows, np.ones(5))
@@ -123,7 +123,7 @@ def test_exact_values_do_not_cancel(kernel, kind):
 def test_exact_values_are_exact_on_every_processor(level):
     code = """
 import numpy as np, scipy.sparse as sp
-from mercer.gram.prepared import Lowering
+from mercer.gram.prepared import Lowering, PreparedSamples
 from mercer.kernels import Gaussian, Laplacian
 rng = np.random.default_rng(3)
 X = rng.normal(size=(50, 40)) * (rng.random((50, 40)) < 0.4)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.gram import gram_for
-from mercer.gram.stored_field import StoredField
-from mercer.gram.stored_gram import StoredGram
+from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.kernels import Gaussian
 from mercer.problems.classification import soft_margin
 from mercer.problems.regression import epsilon_insensitive

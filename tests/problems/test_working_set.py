@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.problems.working_set import violation
+from mercer.problems.dual_problem import violation
 
 
 @pytest.mark.parametrize("n_groups", [0, 1, 2])

@@ -34,7 +34,7 @@ TupleOf<nb::any, nb::ellipsis> dual_findings(AnyArray p, AnyArray lower, AnyArra
     }
     const mercer::Findings& f = out.found;
     const nb::tuple bias(as_list(out.bias, [](double b) { return b; }));
-    return nb::make_tuple(f.losses, out.losses, f.shares, f.worst, out.violation, f.box, f.outward, f.inward,
+    return nb::make_tuple(f.losses, f.shares, f.worst, out.violation, f.box, f.outward, f.inward,
                           out.equality, out.unbalanced, out.energy, out.gain, out.curved, out.size, out.wrong, bias);
 }
 
@@ -64,7 +64,7 @@ void bind_dual_findings(nb::module_& m) {
     m.def("dual_findings", &dual_findings, "p"_a, "lower"_a, "upper"_a, "d"_a,
           "row"_a, "group"_a, "totals"_a, "beta"_a, "coefficients"_a, "u"_a,
           "error"_a,
-          "Losses with and without errors, gap shares, worst variable, violation, largest residuals (outside the box, "
+          "Losses, gap shares, worst variable, violation, largest residuals (outside the box, "
           "outward, inward, of an equality), sum of |b| times those, the sums b'u, p'b, b'd b, |b|'(|p| + |u|), "
           "how far the first can be off, and the bias of each group.");
     m.def("is_sound", &is_sound, "p"_a, "lower"_a, "upper"_a, "d"_a, "row"_a,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "algebra/doubled.hpp"
 #include "algebra/infinity.hpp"
 
 namespace mercer {
@@ -13,18 +14,28 @@ namespace {
 
 constexpr double kEps = std::numeric_limits<double>::epsilon();
 
-struct GroupFindings {
-    double sum = 0.0;  // of the gradients of its free variables
-    std::int64_t free = 0;
-    double top = -kInfinity, bottom = kInfinity;    // the largest gradient that may rise, the smallest that may fall
-    double upmost = -kInfinity, lowest = kInfinity;  // the same with errors
-    ExactSum excess;
+// A sum of coefficients, and the most that its absolute value can be: `Doubled` says what rounding may hide.
+struct Total {
+    Doubled<double> sum;
+    double size = 0.0;
+    std::int64_t terms = 0;
 
-    double bias() const {
-        if (free > 0) return sum / static_cast<double>(free);
-        if (std::isfinite(top) && std::isfinite(bottom)) return 0.5 * (top + bottom);
-        return std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
+    void add(double x) {
+        sum.collect(x);
+        size += std::abs(x);
+        ++terms;
     }
+    double most() const {
+        const double hidden = kEps * static_cast<double>(terms);  // twice m u, for roundings of `size` and of this
+        const double out = (1.0 + kEps) * std::abs(sum.high + sum.low) + hidden * hidden * size;
+        return out < kInfinity ? out : kInfinity;
+    }
+};
+
+struct GroupFindings {
+    Bias bias;
+    double upmost = -kInfinity, lowest = kInfinity;  // the ends of the gradient, with errors
+    Total excess;
 };
 
 struct Gradient {
@@ -42,47 +53,21 @@ double rounding_of(double total) { return total == std::rint(total) ? 0.0 : 4.0 
 
 }  // namespace
 
-void ExactSum::add(double x) {
-    std::size_t kept = 0;
-    for (const double part : parts_) {
-        const double sum = x + part, back = sum - x, rest = (x - (sum - back)) + (part - back);
-        if (rest != 0.0) parts_[kept++] = rest;
-        x = sum;
-    }
-    parts_.resize(kept);
-    parts_.push_back(x);
-}
-
-double ExactSum::value() const {
-    double sum = 0.0;
-    for (const double part : parts_) sum += part;
-    return std::isfinite(sum) ? sum : kInfinity;
-}
-
 DualFindings certify_dual(const DualPoint& at) {
     const auto count = static_cast<std::size_t>(at.n_groups);
     // The last one is for variables without a group, whose gradients are compared with zero.
     std::vector<GroupFindings> groups(count + 1);
     groups[count].upmost = groups[count].lowest = 0.0;
-    ExactSum together;
+    Total together;
     for (std::int64_t i = 0; i < at.n; ++i) {
         const std::int32_t g = at.group[i];
         GroupFindings& group = groups[g < 0 ? count : static_cast<std::size_t>(g)];
         const auto [h, error] = gradient(at, i);
         const double beta = at.beta[i];
         const bool up = beta<at.upper[i], low = beta> at.lower[i];
-        if (up) {
-            group.top = std::max(group.top, h);
-            raise_to(h + error, &group.upmost);
-        }
-        if (low) {
-            group.bottom = std::min(group.bottom, h);
-            lower_to(h - error, &group.lowest);
-        }
-        if (up && low) {
-            group.sum += h;
-            ++group.free;
-        }
+        group.bias.add(h, up, low);
+        if (up) raise_to(h + error, &group.upmost);
+        if (low) lower_to(h - error, &group.lowest);
         if (g >= 0 && beta != 0.0) {
             group.excess.add(beta);
             if (count > 1) together.add(beta);
@@ -91,30 +76,27 @@ DualFindings certify_dual(const DualPoint& at) {
 
     DualFindings out;
     for (std::size_t g = 0; g < count; ++g) {
-        out.bias.push_back(groups[g].bias());
+        out.bias.push_back(groups[g].bias.value());
         groups[g].excess.add(-at.totals[g]);
         together.add(-at.totals[g]);
-        const double excess = std::abs(groups[g].excess.value()) + rounding_of(at.totals[g]);
+        const double excess = groups[g].excess.most() + rounding_of(at.totals[g]);
         out.equality = std::max(out.equality, excess);
         out.unbalanced += std::abs(out.bias[g]) * excess;
         raise_to(groups[g].upmost - groups[g].lowest, &out.violation);
     }
-    if (count > 1) out.equality = std::max(out.equality, std::abs(together.value()));
+    if (count > 1) out.equality = std::max(out.equality, together.most());
     raise_to(groups[count].upmost, &out.violation);
     raise_to(-groups[count].lowest, &out.violation);
 
-    Findings exact;
     for (std::int64_t i = 0; i < at.n; ++i) {
         const auto [h, error] = gradient(at, i);
         const double beta = at.beta[i], d = at.d[i], p = h + d * beta;
         const double b = at.group[i] < 0 ? 0.0 : out.bias[static_cast<std::size_t>(at.group[i])];
         accumulate(p, b, error, d, at.lower[i], at.upper[i], beta, i, &out.found);
-        accumulate(p, b, 0.0, d, at.lower[i], at.upper[i], beta, i, &exact);
         out.gain += at.p[i] * beta;
         out.curved += d * beta * beta;
         out.size += std::abs(beta) * (std::abs(at.p[i]) + std::abs(at.u[at.row[i]]));
     }
-    out.losses = exact.losses;
     for (std::int64_t k = 0; k < at.n_rows; ++k) {
         out.energy += at.coefficients[k] * at.u[k];
         out.wrong += std::abs(at.coefficients[k]) * at.error[k];

@@ -25,7 +25,6 @@ struct DualPoint {
 
 struct DualFindings {
     Findings found;             // shares and residuals are the largest that the errors allow; `total` is not used
-    double losses = 0.0;        // the sum of losses as if there were no errors; found.losses are the largest ones
     double violation = 0.0;     // the largest that the errors allow
     double energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
     double size = 0.0;          // sum of |b|(|p| + |u|): what rounding of these sums is relative to
@@ -35,15 +34,5 @@ struct DualFindings {
     std::vector<double> bias;   // of each group: the mean gradient of its free variables, or the middle of what it can be
 };
 DualFindings certify_dual(const DualPoint& at);
-
-// The sum of numbers, rounded once more than the exact one; infinite where it is not a number (Shewchuk 1997, sec. 2.4).
-class ExactSum {
-public:
-    void add(double x);
-    double value() const;
-
-private:
-    std::vector<double> parts_;  // they do not overlap, smallest first
-};
 
 }  // namespace mercer

@@ -68,32 +68,16 @@ Findings certify_linear(const LinearPoint& at) {
     return found;
 }
 
-namespace {
-
-// The mean of h over the free variables; without any, the middle of what the bounded ones allow.
-double bias_of(const KernelPoint& at) {
-    double sum = 0.0, top = -std::numeric_limits<double>::infinity(), bottom = -top;
-    std::int64_t free = 0;
-    for (std::int64_t i = 0; i < at.n; ++i) {
-        const double h = at.p[i] - at.u[i] - at.d[i] * at.beta[i];
-        const bool up = at.beta[i]<at.upper[i], low = at.beta[i]> at.lower[i];
-        if (up) top = std::max(top, h);
-        if (low) bottom = std::min(bottom, h);
-        if (up && low) {
-            sum += h;
-            ++free;
-        }
-    }
-    if (free > 0) return sum / static_cast<double>(free);
-    if (std::isfinite(top) && std::isfinite(bottom)) return 0.5 * (top + bottom);
-    return std::isfinite(top) ? top : std::isfinite(bottom) ? bottom : 0.0;
-}
-
-}  // namespace
-
 PairFindings certify_pair(const KernelPoint& at) {
     PairFindings out;
-    if (at.paired) out.b = bias_of(at);
+    if (at.paired) {
+        Bias bias;
+        for (std::int64_t i = 0; i < at.n; ++i) {
+            const double beta = at.beta[i];
+            bias.add(at.p[i] - at.u[i] - at.d[i] * beta, beta < at.upper[i], beta > at.lower[i]);
+        }
+        out.b = bias.value();
+    }
     Doubled<double> total;  // with what rounding takes from the sum of beta: b is a factor of it
     for (std::int64_t i = 0; i < at.n; ++i) {
         const double beta = at.beta[i];

@@ -1,6 +1,7 @@
 // What a certificate consists of, for problems that are too many or too large for NumPy. No solver uses it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -26,6 +27,28 @@ inline void raise_to(double value, double* most) {
 inline void lower_to(double value, double* least) {
     if (!(value >= *least)) *least = value == value ? value : -std::numeric_limits<double>::infinity();
 }
+
+// The bias that a group's variables agree on: the mean gradient h of its free ones; without any, the middle of what the
+// bounded ones allow.
+struct Bias {
+    double sum = 0.0;
+    std::int64_t free = 0;
+    double top = -std::numeric_limits<double>::infinity(), bottom = std::numeric_limits<double>::infinity();
+
+    void add(double h, bool up, bool low) {
+        if (up) top = h > top ? h : top;
+        if (low) bottom = h < bottom ? h : bottom;
+        if (up && low) {
+            sum += h;
+            ++free;
+        }
+    }
+    double value() const {
+        if (free > 0) return sum / static_cast<double>(free);
+        const bool above = std::isfinite(top), below = std::isfinite(bottom);
+        return above && below ? 0.5 * (top + bottom) : above ? top : below ? bottom : 0.0;
+    }
+};
 
 // Adds one variable to the findings, but for `total`. f may be wrong by `error`: shares and residuals are the largest
 // that this allows.

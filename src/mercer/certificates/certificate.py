@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -23,6 +23,11 @@ _STRENGTH: tuple[Proves, ...] = get_args(Proves)
 _SMALL_GAP_SHARE = 0.01
 
 
+EQUALITY = "dual feasibility: equality"
+_OF_GRADIENTS = ("primal", "complementary")
+T = TypeVar("T")
+
+
 def _or(value: float, otherwise: float) -> float:
     return otherwise if math.isnan(value) else value
 
@@ -36,6 +41,16 @@ def weakest(claims: list[tuple[Proves, str]]) -> tuple[Proves, str]:
     """The weakest proof, and the least precision, of several."""
     proofs, precisions = zip(*claims, strict=True)
     return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
+
+
+def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
+    """The four optimality conditions of a dual problem by name, with the largest residual of each, or of several."""
+    return {
+        "dual feasibility: box": box,
+        EQUALITY: equality,
+        "primal feasibility": outward,
+        "complementary slackness": inward,
+    }
 
 
 def bounded_sum(values: Any, sign: int) -> float:
@@ -173,3 +188,15 @@ class Certificate:
         if not self.relative_gap <= _SMALL_GAP_SHARE:
             near = f"optimality to within {self.relative_gap:.0%} of the dual value"
         return f"proves {self.proves.replace('optimality', near)}, in {self.precision}"
+
+
+def allowing_for(certificate: Certificate, loss: float, shift: float) -> Certificate:
+    """The proof of coefficients for which each value may be off by `loss` more, and each residual by `shift`."""
+    return replace(
+        certificate,
+        primal=certificate.primal + loss,
+        dual=certificate.dual - loss,
+        gap=certificate.gap + 2 * loss,
+        violation=certificate.violation + shift,
+        kkt={name: value + shift * name.startswith(_OF_GRADIENTS) for name, value in certificate.kkt.items()},
+    )

@@ -11,18 +11,16 @@ so that no gradient is off by more than s_i, no loss by more than s_i times the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import EQUALITY, Certificate, allowing_for
 from mercer.certificates.table import CertificateTable
 
 # A share and its product with a coefficient are rounded; a little more for the sums here.
 _ROUNDOFF = 4 * 2.0**-53
-_OF_GRADIENTS = ("primal", "complementary")
-_EQUALITY = "dual feasibility: equality"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +84,7 @@ def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variable
 
 
 def _allowing(part: Certificate, lacking: float, shift: float, loss: float) -> Certificate:
-    kkt = {name: value + 2 * shift * name.startswith(_OF_GRADIENTS) for name, value in part.kkt.items()}
+    moved = allowing_for(part, loss, 2 * shift)
     if part.b:
-        kkt[_EQUALITY] += lacking
-    return replace(
-        part,
-        primal=part.primal + loss,
-        dual=part.dual - loss,
-        gap=part.gap + 2 * loss,
-        violation=part.violation + 2 * shift,
-        kkt=kkt,
-    )
+        moved.kkt[EQUALITY] += lacking
+    return moved

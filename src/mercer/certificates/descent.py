@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, gamma, inner
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import PROOF
 from mercer.gram.ball import Ball
 from mercer.problems.pegasos import PegasosProblem
@@ -89,12 +89,7 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         dual=min(primal - off, float(alpha.sum()) * (1 - summed) - 0.5 * energy.high * (1 + summed)),
         gap=(0.5 * float(np.maximum(distance, 0.0)) + shares) * (1 + summed),
         violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),
-        kkt={
-            "dual feasibility: box": box,
-            "dual feasibility: equality": 0.0,
-            "primal feasibility": outward,
-            "complementary slackness": inward,
-        },
+        kkt=conditions(box, 0.0, outward, inward),
         proves=PROOF[space.positive_definite],
         worst=worst,
     )

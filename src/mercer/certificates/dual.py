@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import mul
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices
-from mercer.certificates.certificate import Certificate, Proves
-from mercer.gram.gram import Products
+from mercer.arrays import Flags, Floats, Indices, Precision, inner
+from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.gram.ball import Ball
+from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
 # What a certificate proves, by what is known of the kernel matrix.
@@ -50,8 +50,8 @@ NEGLIGIBLE_SHARE = 0.05
 _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
 
-# u and e on some rows, or all, at one of the levels of `Gram.levels`.
-BoundedProduct = Callable[[Indices | None, Any], tuple[Floats, Floats]]
+# u with its errors on some rows, or all, at one of the levels of `Provable.levels`.
+BoundedProduct = Callable[[Indices | None, Precision], Ball]
 
 
 class LastSums:
@@ -61,35 +61,34 @@ class LastSums:
     """
 
     def __init__(self) -> None:
-        self._kept: tuple[Floats, Floats, Floats, str] | None = None
+        self._kept: tuple[Floats, Ball, str] | None = None
 
-    def keep(self, coefficients: Floats, u: Floats, e: Floats, words: str) -> None:
-        self._kept = coefficients.copy(), u.copy(), e.copy(), words
+    def keep(self, coefficients: Floats, u: Ball, words: str) -> None:
+        self._kept = coefficients.copy(), Ball(u.value.copy(), u.error.copy()), words
 
-    def moved_to(self, coefficients: Floats, gram: Products) -> tuple[Floats, Floats, str] | None:
-        """u, its errors and their precision in words at other coefficients; None if too many differ."""
+    def moved_to(self, coefficients: Floats, gram: Provable) -> tuple[Ball, str] | None:
+        """u at other coefficients, and its precision in words; None if too many differ."""
         if self._kept is None:
             return None
-        last, u, e, words = self._kept
+        last, u, words = self._kept
         change = coefficients - last
         count = int(np.count_nonzero(change))
         if count > _FEW_SHARE * np.count_nonzero(coefficients):
             return None
-        moved, error = _coarse_and_fine(
+        moved = _coarse_and_fine(
             lambda rows, level: gram.product_bound(change, rows, level),
             coefficients != 0 if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_),
         )
-        u = u + moved
-        # A difference of coefficients is rounded once. The bound counts four roundings of each product or more, so a
-        # quarter of it is enough for that.
-        e = e + 1.25 * error + _EPS * np.abs(u)
+        reach = gram.reach
+        # The differences of coefficients were rounded once, and so is the sum of both products.
+        u = u.plus(Ball(moved.value, moved.error + _EPS * inner(reach, np.abs(change)) * reach))
         if coarse_pass(gram):  # a row that has a coefficient only now may be known in float32 alone: it is not known
-            e[(coefficients != 0) & (last == 0)] = np.inf
-        return u, e, f"{words}, then {count} coefficients changed"
+            u.error[(coefficients != 0) & (last == 0)] = np.inf
+        return u, f"{words}, then {count} coefficients changed"
 
 
 def certify(
-    problem: DualProblem, gram: Products, beta: Floats, tol: float = 0.0, last: LastSums | None = None
+    problem: DualProblem, gram: Provable, beta: Floats, tol: float = 0.0, last: LastSums | None = None
 ) -> tuple[Certificate, Floats]:
     """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
     coefficients = problem.row_coefficients(beta, gram.n)
@@ -100,28 +99,26 @@ def certify(
         counted[problem.row[up & low]] = True
         return counted
 
-    u, e, precision = bounded_u(
+    u, precision = bounded_u(
         gram,
         lambda rows, level: gram.product_bound(coefficients, rows, level),
-        lambda u, e: _undecided(problem, beta, u, e, tol),
+        lambda u: _undecided(problem, beta, u, tol),
         counted,
         None if last is None else last.moved_to(coefficients, gram),
     )
     if last is not None:
-        last.keep(coefficients, u, e, precision)
-    return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision, e), u
+        last.keep(coefficients, u, precision)
+    return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
 
 
-def certificate_of(
-    problem: DualProblem, beta: Floats, u: Floats, proves: Proves, precision: str, e: Floats
-) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it, and whose rows err by at most e."""
+def certificate_of(problem: DualProblem, beta: Floats, u: Ball, proves: Proves, precision: str) -> Certificate:
+    """The certificate of β with a u = Kβ that was computed from it."""
     (
-        highest, _, shares, worst, violation, box, outward, inward, equality, unbalanced,
+        highest, shares, worst, violation, box, outward, inward, equality, unbalanced,
         energy, gain, curved, size, wrong, b,
     ) = _core.dual_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, problem.totals,
-        beta, problem.row_coefficients(beta, len(u)), u, e,
+        beta, problem.row_coefficients(beta, len(u.value)), u.value, u.error,
     )  # fmt: skip
     summed = _EPS * len(beta)
     primal = 0.5 * energy + highest + sum(map(mul, b, problem.totals.tolist()))
@@ -131,12 +128,7 @@ def certificate_of(
         dual=dual - 0.5 * wrong - summed * (size + curved),
         gap=(shares + unbalanced) * (1 + summed),
         violation=violation,
-        kkt={
-            "dual feasibility: box": box,
-            "dual feasibility: equality": equality,
-            "primal feasibility": outward,
-            "complementary slackness": inward,
-        },
+        kkt=conditions(box, equality, outward, inward),
         proves=proves,
         precision=precision,
         worst=worst,
@@ -144,91 +136,80 @@ def certificate_of(
     )
 
 
-def gradient_errors(problem: DualProblem, beta: Floats, u: Floats, e: Floats) -> Floats:
-    """How far each h = p − u − dβ can be from the true one, given the errors of u."""
-    sizes = np.abs(problem.p) + np.abs(u[problem.row]) + np.abs(problem.d * beta)
-    return e[problem.row] + 2 * _EPS * sizes
+def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:
+    """How far each h = p − u − dβ can be from the true one."""
+    sizes = np.abs(problem.p) + np.abs(u.value[problem.row]) + np.abs(problem.d * beta)
+    return np.asarray(u.error[problem.row] + 2 * _EPS * sizes)
 
 
-def coarse_pass(gram: Products) -> bool:
+def coarse_pass(gram: Provable) -> bool:
     """Whether a certificate computes the rows that cannot matter in float32."""
-    return gram.n > _ROWS_FOR_FLOAT32 and gram.precisions[0] == np.float32
+    return gram.n > _ROWS_FOR_FLOAT32 and gram.levels[0] == np.float32
 
 
 def bounded_u(
-    gram: Products,
+    gram: Provable,
     product: BoundedProduct,
-    undecided: Callable[[Floats, Floats], Flags],
+    undecided: Callable[[Ball], Flags],
     counted_rows: Callable[[], Flags],
-    begun: tuple[Floats, Floats, str] | None = None,
-) -> tuple[Floats, Floats, str]:
-    """u = Kβ, a bound on each row's error, and the precision in words; or the same where they were `begun`.
+    begun: tuple[Ball, str] | None = None,
+) -> tuple[Ball, str]:
+    """u = Kβ with a bound on each row's error, and the precision in words; from where it was `begun`, if it was.
 
-    Rows that are `undecided` given u and e go to the next level of precision. The rows that are counted in any case,
-    because they are free or their errors are in β'Kβ, are spared the float32 pass.
+    Rows that are `undecided` go to the next level of precision. The rows that are counted in any case, because they are
+    free or their errors are in β'Kβ, are spared the float32 pass.
     """
     levels = gram.levels
     if begun is not None:
-        u, e, words = begun
-        rows = np.flatnonzero(undecided(u, e))
-        u[rows], e[rows] = product(rows, np.float64)
-        return _refined(levels[levels.index(np.float64) + 1 :], product, undecided, u, e, words)
-    fine = counted_rows() if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_)
-    if levels[0] == np.float32 and fine.all():
-        levels = levels[1:]
-    if levels[0] != np.float32:
-        u, e = product(None, levels[0])
-        words = levels[0] if isinstance(levels[0], str) else "float64"  # stored values have a level of their own
+        u, words = begun
+        rows = np.flatnonzero(undecided(u))
+        u.put(rows, product(rows, np.float64))
+        levels = levels[levels.index(np.float64) :]
     else:
-        u, e = _coarse_and_fine(product, fine)
-        rows = np.flatnonzero(undecided(u, e) & ~fine)
-        u[rows], e[rows] = product(rows, np.float64)
-        levels = levels[1:]
-        words = f"float32 with float64 sums, {np.count_nonzero(fine) + len(rows)} rows in float64"
-    return _refined(levels[1:], product, undecided, u, e, words)
-
-
-def _coarse_and_fine(product: BoundedProduct, fine: Flags) -> tuple[Floats, Floats]:
-    """u and e of all rows, computed in float64 where they are to be `fine`, and in float32 elsewhere."""
-    if fine.all():
-        return product(None, np.float64)
-    rows, coarse = np.flatnonzero(fine), np.flatnonzero(~fine)
-    u_coarse, e_coarse = product(coarse, np.float32)
-    u, e = np.empty((len(fine), *u_coarse.shape[1:])), np.empty((len(fine), *e_coarse.shape[1:]))
-    u[coarse], e[coarse] = u_coarse, e_coarse
-    u[rows], e[rows] = product(rows, np.float64)
-    return u, e
-
-
-def _refined(
-    levels: tuple[Any, ...],
-    product: BoundedProduct,
-    undecided: Callable[[Floats, Floats], Flags],
-    u: Floats,
-    e: Floats,
-    words: str,
-) -> tuple[Floats, Floats, str]:
-    """u and its bounds, with the rows that are still undecided recomputed at more levels; and the levels in words."""
-    for level in levels:
-        rows = np.flatnonzero(undecided(u, e))
+        fine = counted_rows() if coarse_pass(gram) else np.ones(gram.n, dtype=np.bool_)
+        if levels[0] == np.float32 and fine.all():
+            levels = levels[1:]
+        if levels[0] != np.float32:
+            u = product(None, levels[0])
+            words = levels[0] if isinstance(levels[0], str) else "float64"  # stored values have a level of their own
+        else:
+            u = _coarse_and_fine(product, fine)
+            rows = np.flatnonzero(undecided(u) & ~fine)
+            u.put(rows, product(rows, np.float64))
+            levels = levels[1:]
+            words = f"float32 with float64 sums, {np.count_nonzero(fine) + len(rows)} rows in float64"
+    for level in levels[1:]:
+        rows = np.flatnonzero(undecided(u))
         if len(rows) == 0:
             break
-        u[rows], e[rows] = product(rows if len(rows) < len(u) else None, level)
-        words += f", {len(rows)} rows without cancellation"
-    return u, e, words
+        u.put(rows, product(rows if len(rows) < gram.n else None, level))
+        words += f", {len(rows)} rows more exactly"
+    return u, words
 
 
-def _undecided(problem: DualProblem, beta: Floats, u: Floats, e: Floats, tol: float) -> Flags:
+def _coarse_and_fine(product: BoundedProduct, fine: Flags) -> Ball:
+    """u of all rows, computed in float64 where they are to be `fine`, and in float32 elsewhere."""
+    if fine.all():
+        return product(None, np.float64)
+    rows, others = np.flatnonzero(fine), np.flatnonzero(~fine)
+    coarse = product(others, np.float32)
+    u = Ball(*(np.empty((len(fine), *part.shape[1:])) for part in coarse))
+    u.put(others, coarse)
+    u.put(rows, product(rows, np.float64))
+    return u
+
+
+def _undecided(problem: DualProblem, beta: Floats, u: Ball, tol: float) -> Flags:
     """The rows whose errors are not negligible: they might hide that a variable should move, or widen the gap."""
-    rows, error = np.zeros(len(u), dtype=np.bool_), gradient_errors(problem, beta, u, e)
+    rows, error = np.zeros(len(u.value), dtype=np.bool_), gradient_errors(problem, beta, u)
     if error.max(initial=0.0) <= NEGLIGIBLE_SHARE * tol:
         return rows
     large = ~(error <= NEGLIGIBLE_SHARE * tol)  # true for NaN
-    h = problem.gradient(beta, u)
+    h = problem.gradient(beta, u.value)
     b = problem.violation_and_offsets(beta, h)[1]
     residual = h - (b[problem.group] if len(b) else 0.0)
     up, low = problem.movable(beta)
     moves = (up & ~(residual + error <= 0)) | (low & ~(residual - error >= 0))  # true for NaN
     rows[problem.row[moves & large]] = True
-    rows |= (problem.row_coefficients(beta, len(u)) != 0) & ~(e <= _COUNTED_SHARE * tol)
+    rows |= (problem.row_coefficients(beta, len(rows)) != 0) & ~(u.error <= _COUNTED_SHARE * tol)
     return rows

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, gamma, inner
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import Certificate, allowing_for
 from mercer.certificates.dual import certify
-from mercer.certificates.reach import roots
 from mercer.gram.ball import Ball
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Provable
 from mercer.problems import classification
 from mercer.problems.dual_problem import DualProblem
 
@@ -56,20 +55,11 @@ def hard_margin_certificate(
     near, far = (1 - gamma(8)) * near - 2 * moved, (1 + gamma(8)) * far + 2 * moved
     primal = 2.0 / near / near if near > 0 else math.inf
     dual = 2.0 / far / far if hulls.dual < 0 else math.inf
-    told = _divided(hulls, rho)
-    shift = 2 * moved * far / rho + 2 * tilt
-    return replace(
-        told,
-        primal=primal,
-        dual=dual,
-        gap=_gap(primal, dual),
-        violation=told.violation + shift,
-        kkt={name: value + shift * name.startswith(("primal", "compl")) for name, value in told.kkt.items()},
-        b=(b,),
-    )
+    told = allowing_for(_divided(hulls, rho), 0.0, 2 * moved * far / rho + 2 * tilt)
+    return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), b=(b,))
 
 
-def certify_hard_margin(problem: DualProblem, gram: Gram, beta: Floats) -> Certificate:
+def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
     """The proof of ½‖w‖² with y_i f(x_i) ≥ 1 for β of any scale: its best multiple bounds the optimum from below.
 
     From above it is bounded by w and b as far as they separate the samples: divided by their smallest margin they are
@@ -94,7 +84,7 @@ def certify_hard_margin(problem: DualProblem, gram: Gram, beta: Floats) -> Certi
     return replace(told, primal=primal, gap=_gap(primal, told.dual))
 
 
-def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: Floats) -> Certificate:
+def hard_margin_through_origin(soft: Certificate, gram: Provable, y: Floats, beta: Floats) -> Certificate:
     """The proof of the hard margin without a bias, from that of a soft margin whose bounds hold no multiplier.
 
     With m the smallest of y_i f(x_i), w/m is feasible, so that primal = ½‖w‖²/m². The dual is that of the best multiple
@@ -109,9 +99,9 @@ def hard_margin_through_origin(soft: Certificate, gram: Gram, y: Floats, beta: F
     return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
 
 
-def _energy_and_values(gram: Gram, beta: Floats) -> tuple[float, Ball]:
+def _energy_and_values(gram: Provable, beta: Floats) -> tuple[float, Ball]:
     """A bound on β'Kβ from above, and Kβ as exactly as it gets."""
-    u = Ball(*gram.product_bound(beta, level=gram.levels[-1]))
+    u = gram.product_bound(beta, level=gram.levels[-1])
     size, summed = np.abs(beta), gamma(len(beta) + 16)  # in whatever order NumPy adds
     return inner(beta, u.value) + inner(size, u.error) + 2 * summed * inner(size, u.size), u
 
@@ -121,23 +111,16 @@ def _feasible_value(energy: float, smallest: float) -> float:
     return 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
 
 
-def before_division(certificate: Certificate, problem: DualProblem, gram: Gram, beta: Floats) -> Certificate:
+def before_division(certificate: Certificate, problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
     """The proof for β and b that will be divided by one number, each quotient rounded.
 
     Rounding every β_j moves (Kβ)_i by no more than 2⁻⁵³ Σ_j |β_j| |K_ij|, and |K_ij| ≤ r_i r_j.
     """
-    root, size = roots(gram), np.abs(beta)
+    root, size = gram.reach, np.abs(beta)
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
-    return replace(
-        certificate,
-        primal=certificate.primal + loss,
-        dual=certificate.dual - loss,
-        gap=certificate.gap + 2 * loss,
-        violation=certificate.violation + shift,
-        kkt={name: value + shift * name.startswith(("primal", "compl")) for name, value in certificate.kkt.items()},
-    )
+    return allowing_for(certificate, loss, shift)
 
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:

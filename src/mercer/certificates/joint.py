@@ -13,79 +13,68 @@ A linear machine keeps w_k, which is X'β_k only up to rounding. Its f is Xw + b
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices, gamma
+from mercer.arrays import Flags, Floats, gamma
 from mercer.arrays import norm as norm_of
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Certificate, Proves, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
-from mercer.certificates.reach import roots
-from mercer.gram.gram import Gram
-from mercer.gram.joint_field import joint_product
+from mercer.gram.ball import Ball
+from mercer.gram.gram import Provable
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.multiclass import JointProblem
 
 _EPS = float(np.finfo(float).eps)
 
 
-def certify_joint(problem: JointProblem, gram: Gram, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
+def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
     """The certificate of β, and the recomputed u = Kβ that it rests on."""
     b = _biases(problem, beta)
-    sources, everything = np.flatnonzero(beta.any(axis=1)), np.arange(gram.n)
-    coefficients = beta[sources]
-    root = roots(gram)
-    summed = gamma(len(sources)) * (root @ np.abs(beta))  # the sums of all classes are one matrix product
 
-    def product(rows: Indices | None, level: Any) -> tuple[Floats, Floats]:
-        some = everything if rows is None else rows
-        u = joint_product(gram, coefficients, sources, some, level)
-        errors = np.column_stack([gram.errors(column, some, level) for column in beta.T])
-        return u, errors + np.outer(root[some], summed)
-
-    def undecided(u: Floats, error: Floats) -> Flags:
-        wrong = _rounded(problem, u, b, error)
-        still = problem.violations(beta, problem.excess(u, b), error=wrong) <= 0
+    def undecided(u: Ball) -> Flags:
+        wrong = _rounded(u, b)
+        still = problem.violations(beta, problem.excess(u.value, b), error=wrong) <= 0
         return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
-    u, error, precision = bounded_u(gram, product, undecided, lambda: np.asarray(beta.any(axis=1)))
-    return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision, error), u
+    u, precision = bounded_u(
+        gram,
+        lambda rows, level: gram.product_bound(beta, rows, level),
+        undecided,
+        lambda: np.asarray(beta.any(axis=1)),
+    )
+    return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
 
 
 def certify_joint_rows(problem: JointProblem, rows: LinearRows, beta: Floats) -> tuple[Floats, Certificate]:
     """W = X'β, one row per class, each entry rounded once, and the certificate of both."""
-    W, u, error = np.empty((problem.n_classes, rows.d)), np.empty(beta.shape), np.empty(beta.shape)
+    W, u = np.empty((problem.n_classes, rows.d)), Ball(np.empty(beta.shape), np.empty(beta.shape))
     apart, lengths = 0.0, np.sqrt(rows.lengths)
     terms = gamma(rows.n + rows.d + 8)
     for k, column in enumerate(beta.T):
         W[k], rest = rows.doubled_transposed(np.ascontiguousarray(column))
-        u[:, k] = rows.doubled_product(W[k], 0 * rest)
-        error[:, k] = 2 * _EPS * np.abs(u[:, k]) + 2 * terms**2 * norm_of(W[k]) * lengths
+        f = rows.doubled_product(W[k], 0 * rest)
+        u.value[:, k], u.error[:, k] = f, 2 * _EPS * np.abs(f) + 2 * terms**2 * norm_of(W[k]) * lengths
         lost = (1 + terms) * norm_of(rest) + terms**2 * float(np.abs(column) @ lengths)
         apart += lost * lost
-    return W, joint_certificate(
-        problem, beta, u, "optimality", "float64", error, (norm_of(W.ravel()), math.sqrt(apart))
-    )
+    return W, joint_certificate(problem, beta, u, "optimality", "float64", (norm_of(W.ravel()), math.sqrt(apart)))
 
 
 def joint_certificate(
     problem: JointProblem,
     beta: Floats,
-    u: Floats,
+    at: Ball,
     proves: Proves,
     precision: str,
-    error: Floats | None = None,
     kept: tuple[float, float] = (0.0, 0.0),
 ) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it, and whose entries err by at most `error`.
+    """The certificate of β with a u = Kβ that was computed from it.
 
     `kept` says that u comes from a w of this length instead, which is so far from the combination that β gives.
     """
-    b = _biases(problem, beta)
-    e = problem.excess(u, b)
-    wrong = _rounded(problem, u, b, np.zeros_like(u) if error is None else error)
+    b, u = _biases(problem, beta), at.value
+    e, wrong = problem.excess(u, b), _rounded(at, b)
     terms = problem.gap_terms(beta, e)
     shares = terms + problem.gap_errors(beta, e, wrong)
     own, (length, apart) = (np.arange(problem.n), problem.y), kept
@@ -133,9 +122,9 @@ def _missing(beta: Floats) -> Floats:
     return np.asarray((1 + _EPS) * left + _EPS * np.maximum(terms - 2, 0) * np.abs(beta).sum(axis=1))
 
 
-def _rounded(problem: JointProblem, u: Floats, b: Floats, error: Floats) -> Floats:
-    """The errors of e = u + b + 1, given those of u."""
-    return error + 2 * _EPS * (np.abs(u) + np.abs(b) + 1.0)
+def _rounded(u: Ball, b: Floats) -> Floats:
+    """The errors of e = u + b + 1."""
+    return np.asarray(u.error + 2 * _EPS * (np.abs(u.value) + np.abs(b) + 1.0))
 
 
 def _largest(values: Floats) -> float:
@@ -163,9 +152,9 @@ def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
         unpaid = np.where(alpha < problem.C[:, None], np.maximum(g, 0.0), 0.0).max(axis=1)
         loose = np.where(alpha > 0, np.maximum(-g, 0.0), 0.0).max(axis=1)
         outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
-    return {
-        "dual feasibility: box": float(outside.max(initial=0.0)),
-        "dual feasibility: equality": max(_largest(beta.sum(axis=1)), _largest(beta.sum(axis=0)) * problem.balanced),
-        "primal feasibility": float(unpaid.max(initial=0.0)),
-        "complementary slackness": float(loose.max(initial=0.0)),
-    }
+    return conditions(
+        float(outside.max(initial=0.0)),
+        max(_largest(beta.sum(axis=1)), _largest(beta.sum(axis=0)) * problem.balanced),
+        float(unpaid.max(initial=0.0)),
+        float(loose.max(initial=0.0)),
+    )

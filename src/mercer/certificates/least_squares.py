@@ -20,12 +20,11 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, row_blocks, sums_by
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.arrays import Floats, gamma, sums_by
+from mercer.certificates.certificate import Certificate, Proves, conditions
 from mercer.certificates.dual import PROOF
-from mercer.certificates.reach import roots
 from mercer.gram.ball import Ball
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Provable
 from mercer.problems.least_squares import LeastSquares
 
 # What "exact" means: a relative gap far below what any target is known to; f is within 1.5e-5 of the optimal one,
@@ -47,32 +46,14 @@ def of_sums(n: int) -> float:
     return gamma(n + _PER_TERM)
 
 
-def products_with_bounds(gram: Gram, C: Floats) -> Ball:
-    """KC from fresh kernel values."""
-    errors = np.column_stack([gram.errors(column) for column in C.T])
-    if C.shape[1] > 1:  # the values are computed once for all columns, and summed in one go
-        root = roots(gram)
-        errors += gamma(gram.n) * np.outer(root, root @ np.abs(C))
-    return Ball(gram.products(C), errors)
-
-
-def closer_products(gram: Gram, C: Floats) -> Ball:
-    """KC as exact as it gets, which is slower: column by column, or in partial sums of about √n given values."""
-    if not gram.stored:
-        pairs = [gram.product_bound(np.ascontiguousarray(column), level=gram.levels[-1]) for column in C.T]
-        return Ball(np.column_stack([u for u, _ in pairs]), np.column_stack([e for _, e in pairs]))
-    U, errors, size, everything = np.zeros_like(C), np.zeros_like(C), np.abs(C), np.arange(gram.n)
-    few = math.isqrt(gram.n) + 1
-    for rows in row_blocks(gram.n, 8 * gram.n):
-        K = gram.block(everything[rows], everything)
-        for left in range(0, gram.n, few):
-            U[rows] += K[:, left : left + few] @ C[left : left + few]
-        errors[rows] = np.abs(K, out=K) @ size
-    return Ball(U, gamma(2 * few + 8) * errors)
+def closer_products(gram: Provable, C: Floats) -> Ball:
+    """KC as exact as it gets, which is slower: column by column."""
+    each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
+    return Ball(*map(np.column_stack, zip(*each, strict=True)))
 
 
 def certify_solution(
-    problem: LeastSquares, gram: Gram, C: Floats, U: Floats, errors: Floats
+    problem: LeastSquares, gram: Provable, C: Floats, U: Floats, errors: Floats
 ) -> tuple[Floats, Certificate]:
     """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
     beta = problem.split(C, gram.diagonal)
@@ -84,7 +65,7 @@ def certify_solution(
 
 def certify_outputs(
     problem: LeastSquares,
-    gram: Gram,
+    gram: Provable,
     beta: Floats,
     U: Floats,
     errors: Floats | None = None,
@@ -97,8 +78,8 @@ def certify_outputs(
     own = joint(problem, beta)
     C = own if C is None else C
     if errors is None:
-        errors = products_with_bounds(gram, C)[1]
-    root = roots(gram)
+        errors = gram.product_bound(C).error
+    root = gram.reach
     reach, twist, apart = float(root.max()), np.zeros((1, problem.n_outputs)), np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f
@@ -145,15 +126,15 @@ def certify_outputs(
     )
 
 
-def certify_limit(problem: LeastSquares, gram: Gram, C: Floats, U: Floats, b: Floats) -> Certificate:
+def certify_limit(problem: LeastSquares, gram: Provable, C: Floats, U: Floats, b: Floats) -> Certificate:
     """λ = 0, where ½Σw(y − f)² has no dual: the normal equations KW(y − f) = 0 and Σw(y − f) = 0 are left.
 
     `gap` is the most that a step along a single k(x_i, ·) would gain.
     """
-    error = products_with_bounds(gram, C).error
+    error = gram.product_bound(C).error
     R = Ball(problem.mean - U - b, error + ROUNDINGS * (np.abs(problem.mean) + np.abs(U) + np.abs(b)))
-    total, root = problem.total[:, None], roots(gram)
-    G = products_with_bounds(gram, total * R.value)
+    total, root = problem.total[:, None], gram.reach
+    G = gram.product_bound(total * R.value)
     G = Ball(G.value, G.error + np.outer(root, root @ (total * R.error)))
     return limit_of_outputs(problem, R, G, problem.total * gram.diagonal**2, b)
 
@@ -226,13 +207,7 @@ def certificate_of_output(
         dual=dual,
         gap=max(gap, primal - dual),
         violation=max(apart, outside),
-        kkt={
-            "dual feasibility: box": 0.0,
-            "dual feasibility: equality": total,
-            "primal feasibility": outside,
-            "complementary slackness": outside,
-            ABOVE: min(above, near),
-        },
+        kkt={**conditions(0.0, total, outside, outside), ABOVE: min(above, near)},
         proves=proves,
         worst=int(np.argmax(shares)),
         b=(b,) if problem.bias else (),

@@ -13,7 +13,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, gamma, inner
 from mercer.arrays import norm as norm_of
-from mercer.certificates.certificate import Certificate
+from mercer.certificates.certificate import Certificate, conditions
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
 
@@ -56,10 +56,7 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
         gap=gap,
         violation=max(apart, top - bottom) if problem.exact_bias else max(apart, top, -bottom),
         kkt={
-            "dual feasibility: box": box,
-            "dual feasibility: equality": abs(total) if problem.exact_bias else 0.0,
-            "primal feasibility": outward,
-            "complementary slackness": inward,
+            **conditions(box, abs(total) if problem.exact_bias else 0.0, outward, inward),
             "w is the combination Σβ_i x_i": float(np.abs(off).max(initial=0.0)),
         },
         proves="optimality",

@@ -16,15 +16,14 @@ lower bound, and what rounding does to both values does not cancel in their diff
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, inner
+from mercer.arrays import Floats, Precision, gamma, inner
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import ABOVE, of_sums
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Provable
 from mercer.losses import Loss, is_known_convex
 from mercer.problems.representer import RepresenterProblem
 
@@ -34,7 +33,9 @@ _LOSS_ERROR = gamma(16)
 _FIRST_SHIFT, _SHIFT_FACTOR, _MOST_SHIFTS = 2.0**-52, 8.0, 40
 
 
-def certify_representer(problem: RepresenterProblem, gram: Gram, c: Floats, b: float, tol: float = 0.0) -> Certificate:
+def certify_representer(
+    problem: RepresenterProblem, gram: Provable, c: Floats, b: float, tol: float = 0.0
+) -> Certificate:
     """The proof of (c, b), everything recomputed from these alone; as close as it gets if a gap of `tol` depends on it.
 
     `tol` is a share of the primal value.
@@ -46,7 +47,9 @@ def certify_representer(problem: RepresenterProblem, gram: Gram, c: Floats, b: f
     return certificate
 
 
-def _certified(problem: RepresenterProblem, gram: Gram, c: Floats, b: float, level: Any) -> tuple[Certificate, float]:
+def _certified(
+    problem: RepresenterProblem, gram: Provable, c: Floats, b: float, level: Precision
+) -> tuple[Certificate, float]:
     """The proof with products of one precision, and the gap as it is computed, without any error."""
     lam, summed = problem.lam, of_sums(len(c))
     u, e = gram.product_bound(c, level=level)
@@ -59,7 +62,7 @@ def _certified(problem: RepresenterProblem, gram: Gram, c: Floats, b: float, lev
         v, e_v = gram.product_bound(rho, level=level)
         square = inner(rho, v)
         off_square = inner(np.abs(rho), e_v) + 2 * inner(e_rho, np.abs(v) + e_v)
-        length = inner(e_rho, np.sqrt(np.abs(gram.diagonal)))
+        length = inner(e_rho, gram.reach)
         off_square += length * length + summed * inner(np.abs(rho), np.abs(v))
         # The gradients at the ends of what f and t can be.
         reach = e_f + shift

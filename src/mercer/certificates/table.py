@@ -9,7 +9,11 @@ from typing import Any, overload
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate, Proves, bounded_sum, weakest
+from mercer.certificates.certificate import Certificate, Proves, bounded_sum, conditions, weakest
+
+# What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
+# sum of their sizes.
+_SHARE_OF_SUMS = 1e-12
 
 
 @dataclass(eq=False)
@@ -152,3 +156,23 @@ class CertificateTable(Sequence[Certificate]):
             table.others[int(k)] = Certificate.from_dict(one)
         Certificate.from_dict(table[0].to_dict())  # raises where words are not a certificate's
         return table
+
+
+def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
+    """The certificate of each pair from its row of findings; `paired` says that it has an equality, Σβ = 0."""
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
+    ends = top - bottom if paired else np.maximum(top, -bottom)
+    unbalanced = np.abs(b * total) if paired else 0.0
+    # At least Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
+    size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain + unbalanced
+    off = 0.5 * wrong + _SHARE_OF_SUMS * size
+    return CertificateTable(
+        primal=0.5 * energy + losses + off,
+        dual=gain - 0.5 * energy - 0.5 * curved - off - unbalanced,
+        gap=(shares + unbalanced) * (1 + _SHARE_OF_SUMS),
+        violation=np.maximum(ends, 0.0),
+        kkt=conditions(box.copy(), np.abs(total) if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
+        proves=proves,
+        worst=worst.astype(np.intp),
+        b=b[:, None].copy() if paired else np.empty((len(b), 0)),
+    )

@@ -29,12 +29,12 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds, own_table
+from mercer.gram.pair_place import Layout
 from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hard_margin import solve_hard_margin
-from mercer.solvers.dual.pairs import Layout
 
 # From this many pairs of classes on, the budget must have room for them: what a pair and a variable of one take, as
 # measured with 300 and 1,000 classes of one and five rows.

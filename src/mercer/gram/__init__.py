@@ -10,11 +10,11 @@ from typing import Any
 
 from mercer.arrays import Indices
 from mercer.gram.evaluation import BlockEvaluation
-from mercer.gram.gram import Evaluation, Gram, Products
+from mercer.gram.gram import Evaluation, Field, Gram, Provable
 from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.kernels import Kernel
 
-__all__ = ["Evaluation", "Gram", "Products", "evaluation_for", "gram_for"]
+__all__ = ["Evaluation", "Field", "Gram", "Provable", "evaluation_for", "gram_for"]
 
 
 def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1, *, constant: float = 0.0) -> Gram:

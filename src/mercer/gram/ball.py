@@ -31,6 +31,10 @@ class Ball(NamedTuple):
     def take(self, rows: Indices) -> Ball:
         return Ball(self.value[rows], self.error[rows])
 
+    def put(self, rows: Indices, other: Ball) -> None:
+        """Other values and errors on some rows."""
+        self.value[rows], self.error[rows] = other
+
     def rounded(self, roundings: int = 1) -> Ball:
         """These values after this many roundings."""
         return Ball(self.value, self.error + gamma(roundings) * np.abs(self.value))

@@ -124,7 +124,7 @@ class Cross:
         return (plain[0], np.float64) if samples is None else (samples, EXACT)
 
     @property
-    def fused(self) -> bool:
+    def recomputes_cheaply(self) -> bool:
         """Whether the core computes the kernel values itself."""
         return self._landmarks is not None
 

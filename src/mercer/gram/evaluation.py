@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, is_sparse, row_blocks, take
+from mercer.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, take
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import weight_vectors
 from mercer.gram.prepared import PreparedSamples
@@ -61,7 +61,7 @@ class BlockEvaluation:
             rows = np.flatnonzero(fine)
             out[some.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
 
-    def _values(self, X: Any, rows: Indices, prepared: PreparedSamples, precision: Any, n_threads: int) -> Floats:
+    def _values(self, X: Any, rows: Indices, prepared: PreparedSamples, precision: Precision, n_threads: int) -> Floats:
         """f of some rows, one column per output."""
         out = np.zeros((len(rows), self._coefficients.shape[1]))
         if len(rows):
@@ -97,7 +97,7 @@ class BlockEvaluation:
         lengths = np.where(lengths > 0, lengths, 1.0)
         return float(np.linalg.eigvalsh(products / np.outer(lengths, lengths))[-1]) / len(products)
 
-    def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Any, n_threads: int) -> None:
+    def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Precision, n_threads: int) -> None:
         vectors = others = None
         if prepared is not None:
             vectors = prepared.whole(precision)

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, Precision, Values
+from mercer.gram.ball import Ball
 from mercer.kernels import Kernel
 
 if TYPE_CHECKING:
-    from mercer.gram.field import Field
+    from mercer.gram.joint_field import JointField
+    from mercer.gram.linear_gram import LinearGram
+    from mercer.gram.pair_place import Layout, PairPlace
     from mercer.problems.dual_problem import DualProblem
+    from mercer.problems.multiclass import JointProblem
 
 
-class Products(Protocol):
+class Provable(Protocol):
     """What a certificate needs: products with K, each row with a bound on its errors, and what is known about K."""
 
     @property
@@ -32,60 +36,40 @@ class Products(Protocol):
         ...
 
     @property
-    def precisions(self) -> tuple[Any, ...]:
-        """The precisions of kernel values that a solver can choose from, fastest first; float64 is the last."""
-        ...
-
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
-        """K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
-
-        `dtype` float32 allows kernel values of that precision; they are float64 if that is as fast.
-        """
-        ...
-
-    @property
     def diagonal(self) -> Floats:
         """k(x_i, x_i) in float64."""
         ...
 
     @property
-    def levels(self) -> tuple[Any, ...]:
-        """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there are such values."""
+    def reach(self) -> Floats:
+        """Numbers r with |K_ij| ≤ r_i r_j; of a user's indefinite kernel, for the values that were computed so far."""
         ...
 
-    def product_bound(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
-    ) -> tuple[Floats, Floats]:
-        """K[rows] @ coefficients as `product` computes it, and for each row a bound on its distance from the true one.
+    @property
+    def levels(self) -> tuple[Precision, ...]:
+        """What `product_bound` can be asked for, fastest first: precisions, and "exact" if there is a better way."""
+        ...
 
-        Exact values are float64 values that do not cancel. The bound counts every rounding of kernel values and sums;
-        values that a user's function or matrix gave are taken as they are.
+    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
+        """K[rows] @ coefficients, and for each number a bound on its distance from the true one.
+
+        Coefficients of several sums are columns. Kernel values of the level "exact" are float64 values that do not
+        cancel, or values that were given, whose sums err less. The bound counts every rounding of kernel values and
+        sums; values that a user's function or matrix gave are taken as they are.
         """
         ...
 
-    def errors(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
-    ) -> Floats:
-        """The bounds of `product_bound` alone, for kernel values of a level, summed in float64.
-
-        `in_any_order=k`: valid for any order of summation with at most k additions in sequence.
-        """
+    def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
+        """Bounds as those of `product_bound` for one vector, without the product: they may be larger."""
         ...
 
 
-class Gram(Products, Protocol):
+class Gram(Provable, Protocol):
     """The kernel matrix of n samples under a bound kernel: diagonal, blocks, products, views and fields."""
-
-    evaluations: int  # kernel values computed so far, counted by the Gram and its fields
 
     @property
     def kernel(self) -> Kernel:
         """With its data-dependent parameters resolved."""
-        ...
-
-    @property
-    def X(self) -> Any:
-        """The samples: array, CSR matrix or sequence; for a precomputed kernel the matrix as it was given."""
         ...
 
     @property
@@ -94,21 +78,38 @@ class Gram(Products, Protocol):
         ...
 
     @property
-    def n_threads(self) -> int: ...
-
-    @property
-    def bytes_per_row(self) -> float:
-        """The memory of one sample; an estimate for strings."""
+    def evaluations(self) -> int:
+        """Kernel values computed so far, counted by the Gram and its fields."""
         ...
 
     @property
-    def stored(self) -> bool:
-        """Whether blocks are looked up rather than computed."""
+    def precisions(self) -> tuple[Precision, ...]:
+        """The precisions of kernel values that a solver can choose from, fastest first; float64 is the last."""
         ...
 
     @property
-    def fused(self) -> bool:
-        """Whether mercer's core computes the kernel values, so that `prepared` returns samples."""
+    def recomputes_cheaply(self) -> bool:
+        """Whether a kernel value costs little more than reading one from memory."""
+        ...
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether solves on its views run side by side on several threads: values are computed without Python."""
+        ...
+
+    @property
+    def chunk_rows(self) -> int:
+        """How many samples a part made by `copied` may have, so that it is solved within the budget."""
+        ...
+
+    @property
+    def proof(self) -> Provable:
+        """Who certifies solutions on this matrix: itself, where it bounds its errors."""
+        ...
+
+    @property
+    def linear(self) -> LinearGram | None:
+        """K = s·XXᵀ through the samples X themselves; None if the kernel is not linear."""
         ...
 
     # --- is K positive semi-definite? ---------------------------------------------------------------------------
@@ -126,30 +127,26 @@ class Gram(Products, Protocol):
 
     # --- values -------------------------------------------------------------------------------------------------
 
-    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
-        """K @ C for several columns, from fresh kernel values as precise as `dtype`, summed in float64.
-
-        Kernel values are computed once for all columns, or with `by_column` once for each, in the memory of `product`.
-        """
-        ...
-
     def block(self, I: Indices, J: Indices) -> Floats:
         """K[I, J] in float64, a fresh array."""
         ...
 
-    def full(self, dtype: Any = np.float64) -> Any:
+    def full(self, dtype: Precision = np.float64) -> Any:
         """K as a fresh array with contiguous rows, which the caller may overwrite.
 
         Numbers too large for `dtype` are infinite.
         """
         ...
 
-    def prepared(self, rows: Indices, dtype: Any, whole: bool = False) -> tuple[Any, Indices]:
-        """The core's samples (of these rows, or of the `whole` data) and the rows' places in them, or (None, rows)."""
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        """K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
+
+        `dtype` float32 allows kernel values of that precision; they are float64 if that is as fast.
+        """
         ...
 
-    def unit_errors(self, columns: int) -> Floats:
-        """For a fused kernel, each row's error of a float64 product with any β of ‖β‖₁ = 1 on this many columns."""
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        """`product` for several columns of coefficients."""
         ...
 
     # --- the same matrix, or a part of it, for another use ------------------------------------------------------
@@ -176,9 +173,64 @@ class Gram(Products, Protocol):
     # --- the state of a solve -----------------------------------------------------------------------------------
 
     def field(
-        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> Field:
         """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known."""
+        ...
+
+    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
+        """The state of a joint multi-class solve, started at β with u = Kβ."""
+        ...
+
+    def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:
+        """Where many small problems on pairs of blocks of rows are solved in one call; None where that is no gain."""
+        ...
+
+
+class Field(Protocol):
+    """The state of one solve: β of all variables, u = Kβ of the active rows, and the variables that are active.
+
+    The decomposition loop asks it for the worst violators and for K on the working set, and tells it to move and to
+    shrink. It does not know which machine is solved.
+    """
+
+    problem: DualProblem
+    gram: Gram
+    beta: Floats
+    u: Floats
+    active: Indices
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether variables were dropped: then u is current in the rows of the active ones alone."""
+        ...
+
+    def violation(self) -> tuple[float, Floats, Floats]:
+        """Over the active variables: the largest violation, and each group's two ends."""
+        ...
+
+    def violators(self, q: int, keep: float) -> Indices:
+        """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
+        ...
+
+    def gradient(self, J: Indices) -> Floats:
+        """h on the variables J, which must be active."""
+        ...
+
+    def block(self, J: Indices) -> Values:
+        """K between the rows of J, in the precision of the solve; the next block may overwrite it."""
+        ...
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, the variables whose block was asked for last, and bring u of the active rows up to date."""
+        ...
+
+    def shrink(self) -> bool:
+        """Drop bounded variables that no pair would choose, if there are enough of them; whether any were dropped."""
+        ...
+
+    def unshrink(self) -> None:
+        """Make everything active again, with its u."""
         ...
 
 

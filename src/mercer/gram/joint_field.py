@@ -6,21 +6,22 @@ columns at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
-from mercer.gram.active_set import ActiveSet
-from mercer.gram.block_buffer import BlockBuffer
+from mercer import _core
+from mercer.arrays import Flags, Floats, Indices, Precision, Values
+from mercer.gram.host_field import ActiveSet
+from mercer.gram.tiled_field import BlockBuffer
 
 if TYPE_CHECKING:
     from mercer.gram.gram import Gram
+    from mercer.gram.kernel_matrix import KernelMatrix
     from mercer.problems.multiclass import JointProblem
 
-# One block of kernel values takes 8 MB in float64: more than a second-level cache, less than a third-level one.
+# Active samples that are laid out as columns together.
 _BLOCK_ROWS = 2048
-_BLOCK_COLUMNS = 512
 
 # A shrink must remove at least this share of the active samples to be worth the copying.
 _SHRINK_SHARE = 0.1
@@ -31,12 +32,10 @@ class JointField(ActiveSet):
 
     problem: JointProblem
 
-    def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Any) -> None:
+    def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision) -> None:
         super().__init__(gram, beta, u, problem.n)
         self.set_problem(problem)
         self.dtype = dtype
-        self._buffer: BlockBuffer | None = None
-        self._columns: dict[int, Any] = {}
 
     def set_problem(self, problem: JointProblem) -> None:
         """Continue with this problem, which differs from the last one only in its biases."""
@@ -70,7 +69,7 @@ class JointField(ActiveSet):
         if len(J) == len(self.active):
             self.u[J] += self._block @ delta
         else:
-            self._add(self.active, J[changed], delta[changed], self._columns)
+            self._add(self.active, J[changed], delta[changed])
 
     def shrink(self, violation: float) -> None:
         """Drop samples in a corner of their box, if no gradient difference as large as the violation moves them."""
@@ -92,11 +91,11 @@ class JointField(ActiveSet):
             return
         self._dropped.append((rows[settled], self.beta.copy()))
         self._activate(rows[~settled])
-        self._columns, self._violations = {}, None
+        self._violations = None
 
     def unshrink(self) -> None:
         super().unshrink()
-        self._columns, self._violations = {}, None
+        self._violations = None
 
     def _free(self, J: Indices) -> Flags:
         beta, C = self.beta[J], self.problem.C[J, None]
@@ -110,48 +109,56 @@ class JointField(ActiveSet):
     def _rows_of(self, J: Indices) -> Indices:
         return J
 
-    def _square_of(self, rows: Indices) -> Any:
-        samples, which = self.gram.prepared(rows, self.dtype, whole=True)
-        if samples is None:
-            return self.gram.block(rows, rows)
-        if self._buffer is None:
-            self._buffer = BlockBuffer(samples)
-        self.gram.evaluations += len(rows) ** 2
-        return self._buffer(which, self.gram.diagonal[rows])
+    def _square_of(self, rows: Indices) -> Values:
+        return self.gram.block(rows, rows)
 
     def _catch_up(self, rows: Indices, change: Floats) -> None:
         sources = np.flatnonzero(change.any(axis=1))
         if len(sources):
-            self._add(rows, sources, change[sources], {})
+            self._add(rows, sources, change[sources])
 
-    def _add(self, rows: Indices, sources: Indices, change: Floats, columns: dict[int, Any]) -> None:
-        """u[rows] += K[rows, sources] @ change; `columns` keeps the core's layout of the rows between calls."""
-        samples, which = self.gram.prepared(sources, self.dtype, whole=True)
-        if samples is None:
-            self.u[rows] += joint_product(self.gram, change, sources, rows)
-            return
-        factor = change.astype(self.dtype)
+    def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
+        """u[rows] += K[rows, sources] @ change."""
+        full = np.zeros_like(self.beta)
+        full[sources] = change
+        self.u[rows] += self.gram.products(full, rows, self.dtype)
+
+
+class TiledJointField(JointField):
+    """A joint field on prepared samples; `origin` holds the places of this problem's rows in them."""
+
+    def __init__(
+        self,
+        gram: KernelMatrix,
+        problem: JointProblem,
+        beta: Floats,
+        u: Floats,
+        samples: _core.Samples,
+        origin: Indices,
+    ) -> None:
+        super().__init__(gram, problem, beta, u, samples.dtype)
+        self._matrix, self._samples, self._origin = gram, samples, origin
+        self._square = BlockBuffer(samples)
+        self._columns: dict[int, _core.Columns] = {}  # of the active samples, by where each block of them begins
+
+    def _activate(self, which: Indices) -> None:
+        super()._activate(which)
+        self._columns = {}
+
+    def unshrink(self) -> None:
+        super().unshrink()
+        self._columns = {}
+
+    def _square_of(self, rows: Indices) -> Values:
+        self._matrix.evaluations += len(rows) ** 2
+        return self._square(self._origin[rows], self.gram.diagonal[rows])
+
+    def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
+        samples, which, factor = self._samples, self._origin[sources], change.astype(self.dtype)
+        columns = self._columns if rows is self.active else {}
         for top in range(0, len(rows), _BLOCK_ROWS):
             some = rows[top : top + _BLOCK_ROWS]
             if top not in columns:
-                columns[top] = samples.columns(self.gram.prepared(some, self.dtype, whole=True)[1])
+                columns[top] = samples.columns(self._origin[some])
             self.u[some] += samples.block(which, columns[top]).T @ factor
-        self.gram.evaluations += len(rows) * len(sources)
-
-
-def joint_product(gram: Gram, coefficients: Floats, sources: Indices, rows: Indices, dtype: Any = np.float64) -> Floats:
-    """K[rows, sources] @ coefficients for several columns; kernel values as precise as `dtype`, sums in float64."""
-    out = np.zeros((len(rows), coefficients.shape[1]))
-    for left in range(0, len(sources), _BLOCK_COLUMNS):
-        part = slice(left, left + _BLOCK_COLUMNS)
-        vectors, which = gram.prepared(sources[part], dtype)
-        for top in range(0, len(rows), _BLOCK_ROWS):
-            some = slice(top, top + _BLOCK_ROWS)
-            others, these = gram.prepared(rows[some], dtype)
-            if vectors is None or others is None:  # no recipe, or numbers too large for this precision
-                K = gram.block(rows[some], sources[part])
-            else:
-                K = vectors.block(which, others.columns(these)).T
-                gram.evaluations += len(these) * len(which)
-            out[some] += np.asarray(K, dtype=np.float64) @ coefficients[part]
-    return out
+        self._matrix.evaluations += len(rows) * len(sources)

@@ -12,24 +12,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, is_sparse, row_blocks, take
-from mercer.gram.block_buffer import BlockBuffer
-from mercer.gram.field import Field
-from mercer.gram.linear_gram import linear_terms
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, is_sparse, row_blocks, take
+from mercer.gram.ball import Ball
+from mercer.gram.host_field import HostField
+from mercer.gram.joint_field import JointField, TiledJointField
+from mercer.gram.linear_gram import LinearGram, linear_scale, linear_terms
 from mercer.gram.linear_rows import LinearRows
+from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
 from mercer.gram.source import Source, finite_values
-from mercer.gram.tiled_field import TiledField
+from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
 if TYPE_CHECKING:
     from mercer.problems.dual_problem import DualProblem
+    from mercer.problems.multiclass import JointProblem
 
 # Rows of a block in a product by a generic kernel; BLOCK_BYTES then gives its number of columns.
 _BLOCK_ROWS = 2048
 # Up to this many rows (128 MB), views that overlap share one stored matrix; beyond, they compute their own values.
 _SHARED_MATRIX_ROWS = 4000
+# Columns of K that are multiplied by several columns of coefficients at a time: with _BLOCK_ROWS rows, 8 MB.
+_PRODUCT_COLUMNS = 512
 # Rows of a square block whose values serve both its rows and its columns: 2 MB.
 _SQUARE_ROWS = 512
 # Up to this many rows no difference in time between float32 and float64 can be measured.
@@ -40,6 +45,9 @@ _MINOR_ROWS = 200
 _MINOR_RIDGE_SHARE = 1e-8
 # The memory of a string, roughly.
 _BYTES_PER_STRING = 200.0
+# Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
+# columns, and half of the budget is for rows of K.
+_BUDGET_PER_BYTE = 10
 
 
 class KernelMatrix:
@@ -68,13 +76,6 @@ class KernelMatrix:
         return cls(Source(kernel, X, n_threads, constant), None, diagonal, budget)
 
     @property
-    def X(self) -> Any:
-        X, rows = self._source.X, self._rows
-        if rows is None:
-            return X
-        return X[np.ix_(rows, rows)] if self.kernel.accepts == "gram" else take(X, rows)
-
-    @property
     def n(self) -> int:
         return len(self.diagonal)
 
@@ -99,23 +100,64 @@ class KernelMatrix:
         self._source.refuted = True
 
     @property
-    def fused(self) -> bool:
-        return self._source.prepared is not None and not self.stored
+    def _fused(self) -> bool:
+        """Whether the core computes the kernel values."""
+        return self._source.prepared is not None and not self._stored
 
     @property
-    def stored(self) -> bool:
+    def _stored(self) -> bool:
         return self._source.matrix is not None
 
     @property
-    def bytes_per_row(self) -> float:
+    def concurrent(self) -> bool:
+        return self._fused
+
+    @property
+    def recomputes_cheaply(self) -> bool:
+        return self._fused or self._stored
+
+    @property
+    def proof(self) -> KernelMatrix:
+        return self
+
+    @property
+    def _bytes_per_row(self) -> float:
         X = self._source.X
         if is_sparse(X):
             return float(12 * X.nnz / max(1, X.shape[0]) + 8)
         return float(8 * X.shape[1]) if hasattr(X, "shape") else _BYTES_PER_STRING
 
     @property
-    def precisions(self) -> tuple[Any, ...]:
-        single = self.n > _FLOAT64_ROWS and self.fused and (self._streamed or self._whole(np.float32) is not None)
+    def chunk_rows(self) -> int:
+        return int(self.budget / (_BUDGET_PER_BYTE * self._bytes_per_row))
+
+    @cached_property
+    def linear(self) -> LinearGram | None:
+        scale = linear_scale(self.kernel)
+        return None if scale is None else LinearGram(self._own_samples, scale)
+
+    @property
+    def _own_samples(self) -> Any:
+        return self._source.X if self._rows is None else take(self._source.X, self._rows)
+
+    @property
+    def reach(self) -> Floats:
+        if self.positive_definite == "yes":
+            return self._roots
+        prepared = self._source.prepared
+        if prepared is not None and not self._stored:
+            return prepared.rounding.reach(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
+        # Of any other K the diagonal says nothing: the largest value seen so far stands in.
+        return np.full(self.n, max(self._roots.max(initial=0.0), math.sqrt(self._source.largest)))
+
+    @cached_property
+    def _roots(self) -> Floats:
+        """√k_ii, or a little more for its rounding."""
+        return np.sqrt(np.abs(self.diagonal)) * (1 + self._source.value_error + 4 * DOUBLE)
+
+    @property
+    def precisions(self) -> tuple[Precision, ...]:
+        single = self.n > _FLOAT64_ROWS and self._fused and (self._streamed or self._whole(np.float32) is not None)
         return (np.float32, np.float64) if single else (np.float64,)
 
     # --- the same matrix, or a part of it, for another use ------------------------------------------------------
@@ -128,7 +170,7 @@ class KernelMatrix:
         return KernelMatrix(self._source, self._rows, self.diagonal, self.budget, streamed=True)
 
     def copied(self, rows: Indices, budget: int) -> KernelMatrix:
-        if self.stored:
+        if self._stored:
             return self.view(rows)
         part = KernelMatrix.of(self.kernel, take(self._source.X, self._global(rows)), budget, self.n_threads)
         part._source.refuted = self._source.refuted
@@ -138,11 +180,11 @@ class KernelMatrix:
         source = self._source
         if self._rows is not None:  # a view: only the Gram of all samples prepares what is shared
             return
-        if self.fused:
+        if self._fused:
             # The samples in float64 may take an eighth of the budget.
             if 64 * source.X.shape[0] * source.X.shape[1] <= self.budget:
                 self._whole(np.float64)
-        elif not self.stored and self.n <= _SHARED_MATRIX_ROWS and 16 * self.n**2 <= self.budget:
+        elif not self._stored and self.n <= _SHARED_MATRIX_ROWS and 16 * self.n**2 <= self.budget:
             everything = np.arange(self.n)
             source.matrix = self.block(everything, everything)
 
@@ -150,26 +192,28 @@ class KernelMatrix:
 
     def block(self, I: Indices, J: Indices) -> Floats:
         out = np.empty((len(I), len(J)))
+        columns = self._columns(J, np.float64)
         for some in row_blocks(len(I), 8 * len(J)):
-            out[some] = self._evaluate(I[some], J)
+            out[some] = self._values(I[some], J, columns, np.float64)
         return out
 
-    def full(self, dtype: Any = np.float64) -> Any:
+    def full(self, dtype: Precision = np.float64) -> Any:
         everything = np.arange(self.n)
-        samples = self._whole(dtype) if self.fused else None
+        samples = self._whole(dtype) if self._fused else None
         if samples is not None:
+            self.evaluations += self.n**2
             return BlockBuffer(samples)(self._global(everything), self.diagonal)
         K = np.empty((self.n, self.n), dtype)
         for some in row_blocks(self.n, 8 * self.n):
             with np.errstate(over="ignore"):
-                K[some] = self.block(everything[some], everything)
+                K[some] = self._evaluate(everything[some], everything)
         return K
 
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         J, everything = np.flatnonzero(coefficients), rows is None
         rows = np.arange(self.n) if rows is None else rows
         out = np.zeros(len(rows))
-        if everything and self.n <= _FLOAT64_ROWS and self.fused and not self._streamed:
+        if everything and self.n <= _FLOAT64_ROWS and self._fused and not self._streamed:
             samples = self._whole(dtype)
             if samples is not None:
                 samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients[J])
@@ -177,10 +221,10 @@ class KernelMatrix:
                 return out
         if len(J) == 0 or len(rows) == 0:
             return out
-        if self.fused:
-            fused = self._fused_product(coefficients[J], J, rows, dtype)
-            if fused is not None:
-                return fused
+        if self._fused:
+            sums = self._fused_sums(coefficients[np.newaxis, J], J, rows, dtype)
+            if sums is not None:
+                return np.asarray(sums[0])
         wide = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
         for left in range(0, len(J), wide):
             columns = J[left : left + wide]
@@ -189,22 +233,26 @@ class KernelMatrix:
         return out
 
     @property
-    def levels(self) -> tuple[Any, ...]:
+    def levels(self) -> tuple[Precision, ...]:
         prepared = self._source.prepared
-        if prepared is None or self.stored:
+        if self._stored:
+            return (np.float64, EXACT)
+        if prepared is None:
             return (np.float64,)
         exact = prepared.has_exact or self._linear_rows is not None
         return (*self.precisions, EXACT) if exact else self.precisions
 
-    def product_bound(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64
-    ) -> tuple[Floats, Floats]:
+    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
+        if coefficients.ndim == 2:
+            return self._several_bounds(coefficients, rows, level)
+        if level == EXACT and self._stored:
+            return self._partial_sums(coefficients, rows)
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
         if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
-            return self.product(coefficients, None, level), self.errors(coefficients, None, level)
+            return Ball(self.product(coefficients, None, level), self.errors(coefficients, None, level))
         rows = np.arange(self.n) if rows is None else rows
-        if level == np.float32 and self.fused:
+        if level == np.float32 and self._fused:
             bounded = self._single_product_bound(coefficients, rows)
             if bounded is not None:
                 return bounded
@@ -217,18 +265,43 @@ class KernelMatrix:
             u = self._square_product(inside[rows], rows)
             if u is not None:
                 u += self.product(coefficients - inside, rows, level)
-                return u, self.errors(coefficients, rows, level, in_any_order=_SQUARE_ROWS + self.n // _SQUARE_ROWS)
-        return self.product(coefficients, rows, level), self.errors(coefficients, rows, level)
+                in_sequence = _SQUARE_ROWS + self.n // _SQUARE_ROWS
+                return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
+        return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
 
-    def _square_pays(self, coefficients: Floats, rows: Indices, level: Any) -> bool:
+    def _several_bounds(self, C: Floats, rows: Indices | None, level: Precision) -> Ball:
+        """`product_bound` for several columns, whose kernel values are computed once if no level needs its own sums."""
+        by_column = C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None))
+        if by_column:
+            each = [self.product_bound(column, rows, level) for column in C.T]
+            return Ball(*map(np.column_stack, zip(*each, strict=True)))
+        errors = np.column_stack([self.errors(column, rows, level) for column in C.T])
+        reach, size = self.reach, np.abs(C)
+        # One matrix product sums all columns, in whatever order.
+        summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (reach @ size)
+        return Ball(self.products(C, rows, level), errors + np.outer(reach if rows is None else reach[rows], summed))
+
+    def _partial_sums(self, coefficients: Floats, rows: Indices | None) -> Ball:
+        """Given values, in partial sums of about √n of them."""
+        rows = np.arange(self.n) if rows is None else rows
+        J, few = coefficients.nonzero()[0], math.isqrt(self.n) + 1
+        c, u, size = coefficients[J], np.zeros(len(rows)), np.zeros(len(rows))
+        for some in row_blocks(len(rows), 8 * len(J)):
+            K = self._evaluate(rows[some], J)
+            for left in range(0, len(J), few):
+                u[some] += K[:, left : left + few] @ c[left : left + few]
+            size[some] = np.abs(K, out=K) @ np.abs(c)
+        return Ball(u, gamma(2 * few + 8) * size)
+
+    def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
         """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""
-        if level != np.float64 or not self.fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
+        if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
             return False
         samples = self._source.prepared.whole(np.float32) if self._source.prepared is not None else None
         inside = int(np.count_nonzero(coefficients[rows]))
         return samples is not None and samples.expensive and inside > len(rows) // 2
 
-    def _single_product_bound(self, coefficients: Floats, rows: Indices) -> tuple[Floats, Floats] | None:
+    def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
         """`product_bound` in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
         prepared, J = self._source.prepared, np.flatnonzero(coefficients)
         assert prepared is not None
@@ -241,67 +314,48 @@ class KernelMatrix:
         if sums is None:
             return None
         terms = prepared.row_terms
-        return sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some])
+        return Ball(sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some]))
 
     def errors(
-        self, coefficients: Floats, rows: Indices | None = None, level: Any = np.float64, *, in_any_order: int = 0
+        self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64, *, in_sequence: int = 0
     ) -> Floats:
-        J = coefficients.nonzero()[0]
-        prepared, source = self._source.prepared, self._source
-        if prepared is not None and not self.stored:
-            if not prepared.has_exact:
-                level = np.float64 if level == EXACT else level
-            elif level == np.float64 and prepared.cancels:
-                level = EXACT
-            sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
+        """`in_sequence=k`: valid for sums in any order too, with at most k additions one after another."""
+        J, prepared = coefficients.nonzero()[0], self._source.prepared
+        if prepared is not None and not self._stored:
             which = self._rows if rows is None else self._global(rows)
-            some, sources = sizes if which is None else sizes[which], sizes[self._global(J)]
-            return prepared.rounding.errors(some, sources, coefficients[J], level, in_any_order=in_any_order)
-        # |k_ij| ≤ √(k_ii k_jj) where the kernel is positive definite; else the largest value seen so far stands in.
-        roots = np.sqrt(np.abs(self.diagonal))
-        rows = np.arange(self.n) if rows is None else rows
-        if self.positive_definite != "yes":
-            roots = np.full(self.n, max(roots.max(initial=0.0), math.sqrt(source.largest)))
-        return (source.value_error + (len(J) + 4) * DOUBLE) * float(np.abs(coefficients[J]) @ roots[J]) * roots[rows]
-
-    def unit_errors(self, columns: int) -> Floats:
-        prepared = self._source.prepared
-        assert prepared is not None
-        level = EXACT if prepared.cancels else np.float64
-        sizes = prepared.exact_sizes if prepared.cancels else prepared.sizes
-        longest = np.array([sizes.max(initial=0.0)])
-        return prepared.rounding.errors(sizes[self._global(np.arange(self.n))], longest, np.ones(1), level, columns)
+            return prepared.errors(which, self._global(J), coefficients[J], level, in_sequence)
+        reach = self.reach
+        mass = float(np.abs(coefficients[J]) @ reach[J])
+        return (self._source.value_error + (len(J) + 4) * DOUBLE) * mass * (reach if rows is None else reach[rows])
 
     @cached_property
     def _linear_rows(self) -> LinearRows | None:
         """The samples for sums in twice the precision, if the kernel is linear up to a constant."""
-        return None if linear_terms(self.kernel) is None else LinearRows(self.X, self.n_threads)
+        return None if linear_terms(self.kernel) is None else LinearRows(self._own_samples, self.n_threads)
 
-    def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> tuple[Floats, Floats]:
+    def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> Ball:
         """Kβ = sX(X'β) + c Σβ, both parts in twice the precision; they may cancel."""
         linear, terms = self._linear_rows, linear_terms(self.kernel)
         assert linear is not None
         assert terms is not None
-        u, e = (terms[0] * part for part in linear.gram_product(coefficients))
+        u, e = (terms[0] * part for part in linear.gram_product(np.ascontiguousarray(coefficients)))
         if terms[1]:
             added = terms[1] * math.fsum(coefficients.tolist())
             e += 6 * DOUBLE * (np.abs(u) + abs(added))
             u += added
-        return (u, e) if rows is None else (u[rows], e[rows])
+        return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
 
-    def _fused_product(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """K[rows, J] @ coefficients[J] through the core; None if numbers are too large for it."""
-        sums = self._fused_sums(coefficients[np.newaxis], J, rows, dtype)
-        return None if sums is None else sums[0]
+    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
+        """K[rows, J] times one row of coefficients, or two if k is Gaussian, by the core, chunk by chunk.
 
-    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Any) -> Floats | None:
-        """`_fused_product` for one row of coefficients, or for two if k is Gaussian, chunk by chunk."""
+        None if numbers are too large for it.
+        """
         prepared = self._source.prepared
         assert prepared is not None
         parts = []
         chunk = CHUNK_ROWS
         if self._streamed:  # two chunks are in memory at a time, each as a copy, prepared, and as columns
-            chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self.bytes_per_row))))
+            chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self._bytes_per_row))))
         for top in range(0, len(rows), chunk):
             others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
             columns = None if others is None else others.columns(these)
@@ -339,40 +393,85 @@ class KernelMatrix:
                 self.evaluations += values.size
         return u
 
-    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
-        if by_column or C.shape[1] == 1:
-            return np.column_stack([self.product(column, dtype=dtype) for column in C.T])
-        out = np.empty_like(C)
-        everything = np.arange(self.n)
-        samples = self._whole(dtype) if self.fused else None
-        columns = None if samples is None else samples.columns(self._global(everything))
-        for some in row_blocks(self.n, 8 * self.n):
-            if samples is None or columns is None:
-                out[some] = self.block(everything[some], everything) @ C
-            else:
-                out[some] = samples.block(self._global(everything[some]), columns) @ C
-                self.evaluations += self.n * (some.stop - some.start)
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        if C.shape[1] == 1:
+            return self.product(C[:, 0], rows, dtype)[:, None]
+        rows, J = np.arange(self.n) if rows is None else rows, np.flatnonzero(C.any(axis=1))
+        out = np.zeros((len(rows), C.shape[1]))
+        for left in range(0, len(J), _PRODUCT_COLUMNS):
+            sources = J[left : left + _PRODUCT_COLUMNS]
+            columns = self._columns(sources, dtype)
+            for top in range(0, len(rows), _BLOCK_ROWS):
+                some = slice(top, top + _BLOCK_ROWS)
+                K = self._values(rows[some], sources, columns, dtype)
+                out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
 
+    # --- the state of a solve -----------------------------------------------------------------------------------
+
     def field(
-        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Any = np.float64
-    ) -> Field:
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
+    ) -> HostField:
         beta = problem.feasible_start() if beta is None else beta
-        samples = None if self.stored else self._whole(dtype)
+        samples = self._whole(dtype) if self._fused else None
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
         if samples is None:
-            return Field(self, problem, beta, u)
+            return HostField(self, problem, beta, u, self.n_threads)
         return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
 
-    def prepared(self, rows: Indices, dtype: Any, whole: bool = False) -> tuple[Any, Indices]:
-        prepared = self._source.prepared
-        if prepared is None or self.stored:
-            return None, rows
-        rows = self._global(rows)
-        return (prepared.whole(dtype), rows) if whole else prepared.prepare_rows(rows, dtype)
+    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
+        samples = self._whole(dtype) if self._fused else None
+        if samples is None:
+            return JointField(self, problem, beta, u, dtype)
+        return TiledJointField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
 
-    def _whole(self, dtype: Any) -> _core.Samples | None:
+    def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:
+        if not self._fused or self._rows is not None:
+            return None
+        # The prepared samples, in both precisions, and the kernel values that the core keeps must fit the budget.
+        size = max(np.dtype(self.precisions[0]).itemsize, 8 if is_sparse(self._source.X) else 0)
+        if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
+            return None
+        prepared, exact = self._source.prepared, self._whole(np.float64)
+        if prepared is None or not isinstance(
+            exact, _core.Samples
+        ):  # too large numbers, or a constant that is added to the core's values
+            return None
+        steps = self._whole(self.precisions[0]) if exact.dense else exact
+        if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:
+            return None
+        unit = prepared.unit_errors(layout.largest)
+        if not exact.dense:
+            # Values of sparse samples must come from plain inner products, none of them larger than K's diagonal.
+            recipe = self.kernel.recipe()
+            if self.positive_definite != "yes" or recipe is None or recipe.ending == "laplacian" or exact.doubled:
+                return None
+            # Those within a class are added one after another.
+            unit = unit + layout.largest * 2 * DOUBLE * float(self.reach.max()) ** 2
+        return PairPlace(self, steps, exact, unit, n_threads)
+
+    # --- the core's samples ---------------------------------------------------------------------------------------
+
+    def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
+        """The rows J laid out as columns for the core; None if it does not compute their values."""
+        prepared = self._source.prepared
+        if prepared is None or self._stored:
+            return None
+        samples, places = prepared.prepare_rows(self._global(J), dtype)
+        return None if samples is None else samples.columns(places)
+
+    def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Precision) -> Values:
+        """K[I, J], by the core if J are its columns."""
+        prepared = self._source.prepared
+        if prepared is not None and columns is not None:
+            samples, places = prepared.prepare_rows(self._global(I), dtype)
+            if samples is not None:
+                self.evaluations += len(I) * len(J)
+                return samples.block(places, columns)
+        return self._evaluate(I, J)
+
+    def _whole(self, dtype: Precision) -> _core.Samples | None:
         """All samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
         prepared = self._source.prepared
         return None if prepared is None else prepared.whole(dtype)

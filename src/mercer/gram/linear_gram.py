@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, gamma, is_sparse, row_blocks
+from mercer.arrays import BLOCK_BYTES, Floats, gamma, is_sparse, row_blocks
 from mercer.gram.ball import Ball
-from mercer.gram.gram import Gram
 from mercer.kernels import Kernel
 
 # Rows of one partial sum over the samples: what bounds its rounding is their number plus that of partial sums.
@@ -22,33 +21,10 @@ _SUM_ROWS = 2048
 
 
 class LinearGram:
-    """`Products` with K for a linear kernel."""
-
-    positive_definite = "yes"
-    precisions: tuple[Any, ...] = (np.float64,)
+    """Products with X and with Xᵀ, of which K = scale · XXᵀ consists."""
 
     def __init__(self, X: Any, scale: float = 1.0) -> None:
         self.X, self.scale = X, scale
-
-    @classmethod
-    def of(cls, gram: Gram) -> LinearGram | None:
-        """A Gram's matrix through its samples; None if its kernel is not linear."""
-        scale = linear_scale(gram.kernel)
-        return None if scale is None else cls(gram.X, scale)
-
-    @property
-    def n(self) -> int:
-        return int(self.X.shape[0])
-
-    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Any = np.float64) -> Floats:
-        """K[rows] @ coefficients in float64."""
-        w = self.scale * self.transposed(coefficients[:, None])
-        u = self.times(w)[:, 0]
-        return u if rows is None else u[rows]
-
-    def products(self, C: Floats, dtype: Any = np.float64, *, by_column: bool = False) -> Floats:
-        """K @ C in float64, one column at a time."""
-        return np.column_stack([self.product(column) for column in C.T])
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
         """(X − 1c')W in float64."""
@@ -65,7 +41,7 @@ class LinearGram:
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
         """(X − 1c')W."""
-        d, shape = self.X.shape[1], (self.n, W.value.shape[1])
+        d, shape = self.X.shape[1], (self.X.shape[0], W.value.shape[1])
         spread = gamma(d + 2) * np.abs(W.value) + 2 * W.error
         out = Ball(np.empty(shape), np.empty(shape))
         for rows, part in self._parts(centre):

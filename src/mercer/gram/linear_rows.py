@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, add_gram, gamma, is_sparse
+from mercer.gram.ball import Ball
 
 
 def _narrow(X: Any) -> Any:
@@ -86,12 +87,12 @@ class LinearRows:
         self.core.doubled_product(hi, lo, out)
         return out
 
-    def gram_product(self, c: Floats) -> tuple[Floats, Floats]:
+    def gram_product(self, c: Floats) -> Ball:
         """XX'c in twice the precision of float64, and a bound on its error: one rounding, unless 10³² cancel."""
         u = self.doubled_product(*self.doubled_transposed(c))
         lengths = np.sqrt(self.lengths)
         terms = gamma(self.n + self.d + 8)
-        return u, gamma(4) * np.abs(u) + 2 * terms**2 * float(np.abs(c) @ lengths) * lengths
+        return Ball(u, gamma(4) * np.abs(u) + 2 * terms**2 * float(np.abs(c) @ lengths) * lengths)
 
     def outer(self, which: Indices, c: Floats) -> Floats:
         """Σ c z z' over the rows `which`, z = (x, 1); only the lower triangle is valid."""

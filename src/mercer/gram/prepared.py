@@ -15,9 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse, row_blocks, sums_by, take
+from mercer.arrays import Floats, Indices, Precision, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import DOUBLE, Rounding
-from mercer.gram.shifted import ShiftedSamples
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import places_among, unit_rows, used_columns, width
 
@@ -70,14 +69,14 @@ class PreparedSamples:
         made = cls(recipe, X, n_threads)
         return None if made._mapped_cancels else made
 
-    def whole(self, precision: Any) -> _core.Samples | None:
+    def whole(self, precision: Precision) -> _core.Samples | None:
         """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
         precision = _key(precision)
         if precision not in self._whole:
             self._whole[precision] = self._prepare_whole(precision)
         return self._whole[precision]
 
-    def prepare_rows(self, rows: Indices, precision: Any) -> tuple[_core.Samples | None, Indices]:
+    def prepare_rows(self, rows: Indices, precision: Precision) -> tuple[_core.Samples | None, Indices]:
         """Prepared samples that include these rows, and the rows' places: all samples if prepared, or only these."""
         precision = _key(precision)
         if precision in self._whole:
@@ -89,20 +88,20 @@ class PreparedSamples:
                 return samples, places
         return self.prepare(take(self._X, rows), precision), np.arange(len(rows))
 
-    def keep_rows(self, rows: Indices, precision: Any) -> None:
+    def keep_rows(self, rows: Indices, precision: Precision) -> None:
         """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
         precision = _key(precision)
         if precision not in self._whole and len(rows):
             self._kept[precision] = rows, self.prepare(take(self._X, rows), precision)
 
-    def prepare(self, X: Any, precision: Any) -> _core.Samples | None:
+    def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
         """Other samples, in the form in which the core can compare them with these."""
         precision = _key(precision)
         exact = self._exact if precision == EXACT or (precision == np.float64 and self.cancels) else None
         dtype = np.dtype(np.float64) if precision == EXACT else precision
         return (exact or self.lowering).prepare(X, dtype, self._n_threads)[0]
 
-    def _prepare_whole(self, precision: Any) -> _core.Samples | None:
+    def _prepare_whole(self, precision: Precision) -> _core.Samples | None:
         if precision != EXACT:
             samples, norms = self.lowering.prepare(self._X, precision, self._n_threads)
             if self._norms is None:
@@ -200,6 +199,27 @@ class PreparedSamples:
         stored = np.diff(X.indptr) if is_sparse(X) else np.count_nonzero(X, axis=1)
         return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
 
+    def errors(
+        self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Precision, in_sequence: int = 0
+    ) -> Floats:
+        """How far products of these rows, or all, with these columns can be from the true ones (`Rounding.errors`)."""
+        level = self._level(level)
+        sizes = self.exact_sizes if level == EXACT else self.sizes
+        some = sizes if rows is None else sizes[rows]
+        return self.rounding.errors(some, sizes[columns], coefficients, level, in_sequence=in_sequence)
+
+    def unit_errors(self, columns: int) -> Floats:
+        """`errors` of float64 products with any coefficients of ‖β‖₁ = 1 on this many columns."""
+        level = self._level(np.float64)
+        sizes = self.exact_sizes if level == EXACT else self.sizes
+        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
+
+    def _level(self, level: Precision) -> Precision:
+        """The level at which values are computed that are asked for at this one."""
+        if not self.has_exact:
+            return np.float64 if level == EXACT else level
+        return EXACT if level == np.float64 and self.cancels else level
+
     @cached_property
     def rounding(self) -> Rounding:
         """The bounds on what rounding does to products with these samples."""
@@ -261,7 +281,7 @@ class Lowering:
         numbers = np.array([recipe.scale, recipe.numbers[0] * _LOG2E, 0.0, 0.0])
         return Lowering(recipe, np.zeros(0), 1.0, _OF_DIFFERENCES[recipe.ending], numbers, sparse=False)
 
-    def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
         if self.ending in _OF_DIFFERENCES.values():
             rows = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
@@ -283,7 +303,7 @@ class Lowering:
     def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
         if samples is None or self.recipe.constant == 0:
             return samples
-        return cast(_core.Samples, ShiftedSamples(samples, self.recipe.constant))
+        return cast(_core.Samples, _ShiftedSamples(samples, self.recipe.constant))
 
     def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
         recipe, centre = self.recipe, self.centre
@@ -356,11 +376,11 @@ class _ExactSparse:
 
     lowering: Lowering
 
-    def prepare(self, X: Any, dtype: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         return self.lowering.exact_sparse(X, n_threads)
 
 
-def _key(precision: Any) -> Any:
+def _key(precision: Precision) -> Precision:
     return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
 
 
@@ -390,3 +410,47 @@ def _in_columns(values: Floats, columns: Indices, d: int) -> Any:
     """A CSR matrix of d columns that holds `values` in some of them."""
     n, m = values.shape
     return sp.csr_array((values.ravel(), np.tile(columns, n), np.arange(0, n * m + 1, m)), shape=(n, d))
+
+
+class _ShiftedSamples:
+    """Samples for k + c: the core computes k, and the constant is added in float64."""
+
+    def __init__(self, samples: _core.Samples, constant: float) -> None:
+        self._samples, self._constant = samples, constant
+
+    def columns(self, which: Indices) -> _core.Columns:
+        return self._samples.columns(which)
+
+    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add(total, columns, which, coefficients)
+        total += self._constant * float(coefficients.sum())
+
+    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add_two(totals, columns, which, coefficients)
+        totals[0] += self._constant * float(coefficients[0].sum())
+
+    def block(self, which: Indices, columns: _core.Columns) -> Any:
+        values = self._samples.block(which, columns)
+        values += self._constant
+        return values
+
+    def table(self, rows: Indices, which: Indices, room: int = 0) -> Any:
+        values = self._samples.table(rows, which, room)
+        values[: len(rows)] += self._constant
+        return values
+
+    def square(self, which: Indices, out: Any) -> None:
+        self._samples.square(which, out)
+        out[: len(which), : len(which)] += self._constant
+
+    @property
+    def expensive(self) -> bool:
+        return self._samples.expensive
+
+    @property
+    def dense(self) -> bool:
+        return self._samples.dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._samples.dtype

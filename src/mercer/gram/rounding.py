@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Precision
 from mercer.kernels import Recipe
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
@@ -65,20 +65,20 @@ class Rounding:
         sizes: Floats,
         sources: Floats,
         coefficients: Floats,
-        level: Any,
+        level: Precision,
         columns: int | None = None,
-        in_any_order: int = 0,
+        in_sequence: int = 0,
     ) -> Floats:
         """|computed − true| ≤ result, for rows with these N_i, columns with these N_j and coefficients β_j.
 
         One column may stand for several `columns` that are no longer than it, its coefficient for the sum of theirs.
-        `in_any_order` values may have been summed by a library, in whatever order.
+        A library may have made the sums, in any order with at most `in_sequence` additions one after another.
         """
         single = level == np.float32
         v, ending = SINGLE if single else DOUBLE, self.recipe.ending
         absolute = np.abs(coefficients)
         l1, m = float(absolute.sum()), columns or len(coefficients)
-        sums, t = self._sums(m, v) + in_any_order * DOUBLE, self._inner_terms(v)
+        sums, t = self._sums(m, v) + in_sequence * DOUBLE, self._inner_terms(v)
         with np.errstate(over="ignore", invalid="ignore"):
             if ending in ("gaussian", "laplacian"):
                 longest = float(sources.max(initial=0.0)) if self.mapped else 0.0
@@ -90,6 +90,18 @@ class Rounding:
         if self.recipe.constant:
             out = out + DOUBLE * (m + 4) * self.recipe.constant * l1
         return np.where(np.isnan(out), np.inf, out) if math.isnan(out.sum()) else out
+
+    def reach(self, sizes: Floats) -> Floats:
+        """r with |k(x_i, x_j)| ≤ r_i r_j for rows with these N_i, by Cauchy and Schwarz."""
+        recipe, squares = self.recipe, np.ones_like(sizes)  # of exponentials and tanh
+        with np.errstate(over="ignore"):
+            if recipe.ending == "identity":
+                squares = 2 * sizes
+            elif recipe.ending == "polynomial":
+                gamma, coef0, degree = recipe.numbers
+                squares = (2 * gamma * sizes + abs(coef0)) ** degree
+            # N_i may be rounded to float32.
+            return np.sqrt(_SECOND_ORDER * (recipe.scale * squares + abs(recipe.constant)))
 
     def _sums(self, m: int, v: float) -> float:
         """σ."""
@@ -177,7 +189,9 @@ class Rounding:
         size = self.recipe.scale * norm * value
         return size if norm > float(np.finfo(np.float32).tiny) / SINGLE else 0.0
 
-    def _radial(self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Any) -> Floats:
+    def _radial(
+        self, sizes: Floats, longest: float, l1: float, v: float, t: int, sums: float, level: Precision
+    ) -> Floats:
         """Exponents err by v·c·(N_i + N_j), and N_j ≤ 2N_i + 2D, D being the true exponent of k = 2^−D.
 
         Behind a factor `sizes` are the lengths of what was summed, N' ≥ N, and nothing is known of N'_j but the

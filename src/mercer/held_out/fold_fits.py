@@ -26,8 +26,7 @@ from mercer.data.table import Table
 from mercer.fitting.pipeline.task import Solved, Task, map_side_by_side
 from mercer.fitting.reports.coefficients import table_expansion
 from mercer.gram import Gram
-from mercer.gram.stored_field import StoredField
-from mercer.gram.stored_gram import StoredGram
+from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Fold, SharedFolds
 from mercer.solvers.dual.certified import solve_stored
 

@@ -22,8 +22,7 @@ from mercer.data.labels import plane_coefficients
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import PairTasks, map_side_by_side
 from mercer.gram import Gram
-from mercer.gram.stored_field import StoredField
-from mercer.gram.stored_gram import StoredGram
+from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
@@ -96,12 +95,12 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     near = np.flatnonzero((beta != 0) | (first.p * _with_offset(first, beta, u) < far))
     size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
     starts: Iterable[_Start]
-    if not gram.fused or first.twins or len(near) > _STORED_ROWS or size > gram.budget:
+    if not gram.concurrent or first.twins or len(near) > _STORED_ROWS or size > gram.budget:
         starts = (_Start(_without_held_out(problem, beta), np.arange(0), u[:0]) for problem in problems)
     else:
         field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)), proven=False)
         field.move(first.some(near), beta[near])
-        solve, n_threads = partial(_solved_on_stored, field, near, beta, stop), min(gram.n_threads, len(problems))
+        solve, n_threads = partial(_solved_on_stored, field, near, beta, stop), min(stop.n_threads, len(problems))
         starts = map_side_by_side(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
     return (_finished(problem, gram, beta, u, start, stop) for problem, start in zip(problems, starts, strict=True))
 
@@ -178,7 +177,7 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
 def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
     """The values for all pairs of classes, in one call; None where it leaves one of them unsolved."""
     layout, gram = left[0].layout, whole.gram()
-    if not gram.fused or len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
+    if len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
     bounds = np.stack([t.problem.lower for t in left]), np.stack([t.problem.upper for t in left])
     ends = enumerate(pairwise(layout.offsets.tolist()))

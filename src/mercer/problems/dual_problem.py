@@ -4,8 +4,8 @@
 
 Its gradient is h = p − u[row] − dβ with u = Kβ computed once per Gram row, so the two variables of a regression
 machine's sample (twins) share a row, and the second one costs no kernel values. A feasible β is optimal exactly if,
-inside every group, no variable that may grow has a larger h than one that may shrink (Igel, sec. 4.3.1); the largest
-such difference is the violation.
+inside every group, no variable that may grow (`up`) has a larger h than one that may shrink (`low`); the largest such
+difference is the violation (Igel, sec. 4.3.1). Without groups there is no b, and h is compared with zero.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, sums_by
-from mercer.problems.working_set import violation
 
 
 class QuadraticProgram(NamedTuple):
@@ -200,6 +199,11 @@ class DualProblem:
     def _free(self, beta: Floats, which: Indices) -> Flags:
         return np.asarray((beta > self.lower[which]) & (beta < self.upper[which]))
 
+    def chooser(self, beta: Floats, u: Floats, n_threads: int = 1) -> _core.Active:
+        """Who finds violations and working sets among active variables, as β and u = Kβ change in place."""
+        fixed = (self.p, self.lower, self.upper, self.d, self.row, self.group, len(self.totals))
+        return _core.Active(*fixed, beta, u, n_threads)
+
     def violation(self, beta: Floats, h: Floats) -> float:
         """The largest violation of optimality at β, whose gradient is h."""
         return self.violation_and_offsets(beta, h)[0]
@@ -232,3 +236,37 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
             one = movers[np.argmax(np.where(missing > 0, upper[movers] - before, before - lower[movers]))]
             beta[one] = min(max(beta[one] + missing, lower[one]), upper[one])
             return True
+
+
+def violation(
+    h: Floats,
+    up: Flags,
+    low: Flags,
+    group: NDArray[np.int32],
+    n_groups: int,
+    error: Floats | float = 0.0,
+) -> tuple[float, Floats, Floats]:
+    """The largest violation, and per group the largest h that may grow and the smallest that may shrink.
+
+    With an `error` of h, the worst that it can make of them.
+    """
+    upper, lower = (h, h) if isinstance(error, float) and error == 0.0 else (h + error, h - error)
+    if n_groups == 1:
+        top, bottom = float(upper[up].max(initial=-np.inf)), float(lower[low].min(initial=np.inf))
+        return _not_negative(top - bottom), np.array([top]), np.array([bottom])
+    if n_groups == 0:
+        top = float(upper[up].max(initial=0.0))
+        bottom = float(lower[low].min(initial=0.0))
+        return _not_negative(float(np.maximum(top, -bottom))), np.array([top]), np.array([bottom])
+    tops = np.full(n_groups, -np.inf)
+    bottoms = np.full(n_groups, np.inf)
+    for g in range(n_groups):
+        member = group == g
+        tops[g] = upper[up & member].max(initial=-np.inf)
+        bottoms[g] = lower[low & member].min(initial=np.inf)
+    return _not_negative(float(np.max(tops - bottoms))), tops, bottoms
+
+
+def _not_negative(x: float) -> float:
+    """x or 0, whichever is larger; a gradient that is not a number may violate by any amount."""
+    return max(x, 0.0) if x == x else math.inf

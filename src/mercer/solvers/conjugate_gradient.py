@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer import _core
-from mercer.arrays import Floats, add_gram, row_blocks
+from mercer.arrays import Floats, Precision, add_gram, row_blocks
 from mercer.gram.gram import Gram
 from mercer.gram.rounding import DOUBLE
 from mercer.solution import Report, Stop, StopReason
@@ -121,7 +121,7 @@ def conjugate_gradient_to_gap(
     stop: Stop,
     report: Report | None = None,
     *,
-    precisions: tuple[Any, ...] = (np.float64,),
+    precisions: tuple[Precision, ...] = (np.float64,),
     safety: float = 0.5,
     check_seconds: float = 0.0,
 ) -> tuple[Floats, ResidualCheck, int, StopReason]:
@@ -181,14 +181,14 @@ class LowRank:
         return np.asarray(R - self._s[:, None] * (self._F @ inside))
 
 
-def tall_factor(gram: Gram, landmarks: int | None = None) -> Floats:
+def tall_factor(gram: Gram, n_threads: int, landmarks: int | None = None) -> Floats:
     """F with F Fᵀ ≈ K, exact up to a ridge at the size of rounding on landmarks drawn at random.
 
     By default these are as many as a quarter of the budget holds with F and a copy of it, but at most 1,000.
     """
     m = landmarks or min(_MOST_LANDMARKS, gram.budget // (4 * 16 * gram.n))
     J = np.sort(np.random.default_rng(0).choice(gram.n, max(1, min(m, gram.n)), replace=False))
-    L = jittered_factor(gram.block(J, J), gram.n_threads)[0]
+    L = jittered_factor(gram.block(J, J), n_threads)[0]
     F = gram.block(np.arange(gram.n), J)
     for rows in row_blocks(gram.n, 64 * len(J)):
         F[rows] = solve_triangular(L, F[rows].T, lower=True, check_finite=False).T

@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats
-from mercer.gram.gram import Products
+from mercer.gram.gram import Gram
 from mercer.solution import Stop
 
 # The first part of a matrix that is decomposed to foretell the time of the whole has at most this many rows.
@@ -81,7 +81,7 @@ class ProofTime:
     They are timed on a few rows when a solve begins, and from then on by the certificates themselves.
     """
 
-    def __init__(self, gram: Products, stop: Stop) -> None:
+    def __init__(self, gram: Gram, stop: Stop) -> None:
         self._counts = stop.deadline < math.inf
         self._each = _CAUTION * _seconds_per_column(gram, stop.seconds) if self._counts else 0.0
 
@@ -95,7 +95,7 @@ class ProofTime:
             self._each = _CAUTION * seconds / np.count_nonzero(beta)
 
 
-def _seconds_per_column(gram: Products, left: float) -> float:
+def _seconds_per_column(gram: Gram, left: float) -> float:
     """The time of one column of K in float64, measured in little of the time that is left."""
     n, size, least = gram.n, 32, math.inf
     enough = float(np.clip(_SAMPLE_SHARE * left, *_SAMPLE_SECONDS))

@@ -23,7 +23,7 @@ from mercer.arrays import Flags, Floats, Indices, megabytes, sums_by
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify
 from mercer.certificates.joint import certify_joint
-from mercer.certificates.least_squares import certify_solution, is_exact, joint, products_with_bounds
+from mercer.certificates.least_squares import certify_solution, is_exact, joint
 from mercer.gram.gram import Gram
 from mercer.optional import require
 from mercer.problems.dual_problem import DualProblem, QuadraticProgram
@@ -241,17 +241,17 @@ def solve_by_qp(
         report(lambda: f"{package} on {problem.n_variables:,} variables")
     limit = stop.limit(0)
     if limit is not None:
-        certificate, u = certify(problem, gram, beta, stop.tol)
+        certificate, u = certify(problem, gram.proof, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
     rows, where = np.unique(problem.row, return_inverse=True)
     K = gram.block(rows, rows)
     beta, found = _point(package, problem, K, where, stop)
-    certificate, u = certify(problem, gram, beta, stop.tol)
+    certificate, u = certify(problem, gram.proof, beta, stop.tol)
     for _ in range(_NEWTON_STEPS if found.reason not in _LIMITS else 0):
         if stop.met(certificate):
             break
         moved = _after_newton_step(problem, K, where, beta)
-        proof, product = certify(problem, gram, moved, stop.tol)
+        proof, product = certify(problem, gram.proof, moved, stop.tol)
         if not proof.violation < certificate.violation:
             break
         beta, certificate, u = moved, proof, product
@@ -351,10 +351,10 @@ def solve_ridge_by_qp(
         report(lambda: f"{package} on {len(problem.weight):,} variables")
     if stop.limit(0) == "max_time":
         raise TimeoutError("max_time passed before there was a solution: a package has none before it ends")
-    K = gram.block(np.arange(gram.n), np.arange(gram.n))
+    K = gram.full()
     found = [_point(package, problem.dual(k), K, problem.member, stop) for k in range(problem.n_outputs)]
     C = joint(problem, np.column_stack([beta for beta, _ in found]))
-    beta, certificate = certify_solution(problem, gram, C, *products_with_bounds(gram, C))
+    beta, certificate = certify_solution(problem, gram.proof, C, *gram.proof.product_bound(C))
     words = [answer.reason for _, answer in found]
     reason: StopReason = next((word for word in words if word != "converged"), "rounding floor")
     solution = LeastSquaresSolution(
@@ -387,10 +387,10 @@ def solve_joint_by_qp(
         report(lambda: f"{package} on {problem.n * problem.n_classes:,} variables")
     limit = stop.limit(0)
     if limit is not None:
-        certificate, u = certify_joint(problem, gram, beta, stop.tol)
+        certificate, u = certify_joint(problem, gram.proof, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
     unit = float(np.median(problem.C))
-    program = _joint_program(problem, gram.block(np.arange(gram.n), np.arange(gram.n)), unit)
+    program = _joint_program(problem, gram.full(), unit)
     found = ask(package, program, stop)
     x = np.where(found.at_upper, program.upper, np.where(found.at_lower, program.lower, found.x))
     beta = np.where(np.isfinite(x), unit * x, 0.0).reshape(shape)
@@ -398,9 +398,9 @@ def solve_joint_by_qp(
     if problem.balanced:
         b = np.concatenate([found.b[problem.n :], [0.0]])
         problem = dataclasses.replace(problem, b=np.where(np.isfinite(b), b, 0.0) - b[np.isfinite(b)].mean())
-        _, u = certify_joint(problem, gram, beta, stop.tol)
+        _, u = certify_joint(problem, gram.proof, beta, stop.tol)
         beta = rebalanced(problem, beta, problem.excess(u, problem.offsets(beta)), 0.5 * stop.tol)
-    certificate, u = certify_joint(problem, gram, beta, stop.tol)
+    certificate, u = certify_joint(problem, gram.proof, beta, stop.tol)
     return Solution(beta, found.steps, found.verdict(stop.met(certificate)), u=u), certificate
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Precision
 from mercer.certificates.certificate import Certificate
 from mercer.solution import Solution, Stop, StopReason
 
@@ -31,7 +31,7 @@ def progressed(violation: Any, last: Any) -> Any:
     return np.isfinite(violation) & (violation <= _PROGRESS_SHARE * last)
 
 
-def holding(precisions: Iterable[Any], size: float) -> list[Any]:
+def holding(precisions: Iterable[Precision], size: float) -> list[Precision]:
     """Those precisions that hold sums of this size; the last one whatever it is, as there is no better."""
     *coarse, finest = precisions
     return [*(kind for kind in coarse if size < 1e-3 * float(np.finfo(kind).max)), finest]
@@ -44,7 +44,7 @@ class Refinement:
     """
 
     def __init__(
-        self, stop: Stop, precisions: Iterable[Any], shrinking: bool, floor: Callable[[Floats], float]
+        self, stop: Stop, precisions: Iterable[Precision], shrinking: bool, floor: Callable[[Floats], float]
     ) -> None:
         self.asked, self.shrinking, self.steps = stop, shrinking, 0
         self.precision, *self._finer = precisions

@@ -109,7 +109,7 @@ def solve_representer(
                         steps += 1
     except _core.OutOfTime:  # within a step: c and b are those of the last one
         reason = "max_time"
-    certificate = certify_representer(problem, gram, c, b, stop.tol)
+    certificate = certify_representer(problem, gram.proof, c, b, stop.tol)
     if reason in ("converged", "rounding floor"):
         reached = certificate.kkt[ABOVE] <= max(stop.tol * abs(certificate.primal), floor)
         reason = "converged" if reached else "rounding floor"
@@ -122,7 +122,7 @@ class _System:
     def __init__(self, gram: Gram, lam: float) -> None:
         self._gram, self._lam = gram, lam
         n = gram.n
-        self._K = gram.block(np.arange(n), np.arange(n)) if _FACTOR_BYTES_PER_ENTRY * n * n <= gram.budget else None
+        self._K = gram.full() if _FACTOR_BYTES_PER_ENTRY * n * n <= gram.budget else None
         self._F: Floats | None = None
 
     def product(self, v: Floats) -> Floats:
@@ -151,11 +151,13 @@ class _System:
         return dc, db, self.product(dc)
 
     def _solve(self, s: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
-        return self._by_cholesky(s, active, R) if self._K is not None else self._by_gradients(s, active, R, stop)
+        if self._K is not None:
+            return self._by_cholesky(s, active, R, stop.n_threads)
+        return self._by_gradients(s, active, R, stop)
 
-    def _by_cholesky(self, s: Floats, active: Indices, R: Floats) -> Floats:
+    def _by_cholesky(self, s: Floats, active: Indices, R: Floats, n_threads: int) -> Floats:
         """Q with (I + SKS)Q = R on the active samples; R is overwritten."""
-        K, scale, n_threads = self._K, s[active], self._gram.n_threads
+        K, scale = self._K, s[active]
         assert K is not None
         A = np.empty((len(active), len(active)))
         for rows in row_blocks(len(A), A.strides[0]):
@@ -175,12 +177,12 @@ class _System:
     def _by_gradients(self, s: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
         gram, scale = self._gram, s[active]
         if self._F is None:
-            self._F = tall_factor(gram)
+            self._F = tall_factor(gram, stop.n_threads)
         part = gram if len(active) == gram.n else gram.view(active)
-        precondition = LowRank(self._F[active], scale, gram.n_threads)
+        precondition = LowRank(self._F[active], scale, stop.n_threads)
 
         def apply(P: Floats) -> Floats:
-            return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P, by_column=True))
+            return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P))
 
         target = _RESIDUAL_SHARE * np.sqrt(np.sum(R * R, axis=0))
         limits = Stop(0.0, _MOST_INNER_STEPS, deadline=stop.deadline)

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Precision, Values
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
     """L in the lower triangle (the upper one is not used), and the ridge that was needed."""
 
-    L: Any
+    L: Values
     ridge: float
     n_threads: int
 
@@ -31,12 +30,12 @@ class Factor:
 
 
 def ridge_factor(
-    A: Floats,
+    A: Values,
     ridges: Iterable[float],
     n_threads: int,
     unit: float | Floats = 1.0,
     diagonal: Floats | None = None,
-    dtype: Any = np.float64,
+    dtype: Precision = np.float64,
 ) -> Factor | None:
     """The factor with the first ridge that makes A definite, or None if none of them does.
 

@@ -32,7 +32,7 @@ def test_every_machine_reaches_the_same_optimum(maker, seed, size):
     assert certificate.dual == pytest.approx(whole.dual, rel=1e-8, abs=1e-8)
     assert certificate.kkt["dual feasibility: box"] == 0
     assert certificate.kkt["dual feasibility: equality"] <= 1e-14 * np.abs(solution.beta).sum()
-    again, _ = certify(problem, gram, solution.beta)
+    again, _ = certify(problem, gram, solution.beta, STOP.tol)
     assert again.gap == pytest.approx(certificate.gap, abs=1e-12 * abs(whole.dual) + 1e-12)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from mercer.certificates.dual import certify
 from mercer.gram import gram_for
-from mercer.gram.field import Field
+from mercer.gram.host_field import HostField
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
 from mercer.solution import Stop
@@ -75,7 +75,7 @@ def test_decomposition_in_small_blocks(maker, where, shrinking, monkeypatch):
     def counted(method):
         return lambda field, J: (sizes.append(len(J)), method(field, J))[1]
 
-    for kind in (Field, TiledField):
+    for kind in (HostField, TiledField):
         monkeypatch.setattr(kind, "block", counted(kind.block))
     solution, own = solve_certified(problem, gram, Stop(tol=1e-8, max_iter=10_000_000), shrinking=shrinking)
     truth = certificate(problem, K, solution.beta)

@@ -12,17 +12,18 @@ from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
 from mercer.certificates.dual import certify
-from mercer.certificates.pairs import pair_certificates
+from mercer.certificates.table import pair_certificates
 from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline import task
 from mercer.gram import gram_for
+from mercer.gram.pair_place import Layout
 from mercer.kernels import Gaussian
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
 from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
-from mercer.solvers.dual.pairs import Layout, fitting_pairs, solve_together
+from mercer.solvers.dual.pairs import fitting_pairs, solve_together
 from reference.certificate import certificate as truth
 
 STOP = Stop(tol=1e-3, max_iter=10**7)

@@ -11,7 +11,6 @@ from sklearn.preprocessing import StandardScaler
 from mercer import SVC
 from mercer.certificates.joint import certify_joint
 from mercer.gram import gram_for, kernel_matrix
-from mercer.gram.joint_field import JointField
 from mercer.kernels import as_kernel
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
@@ -80,7 +79,7 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
     kernel = as_kernel("rbf", degree=3, gamma=0.001, coef0=0.0)
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 10, shared=True)
     sizes, gram, zero = [], gram_for(kernel, X), np.zeros((len(y), 10))
-    field = JointField(gram, problem, zero, zero, np.float64)
+    field = gram.joint_field(problem, zero, zero, np.float64)
     solution = solver.ascend(
         field,
         Stop(tol=1e-3, max_iter=10**7),

@@ -64,16 +64,18 @@ class Limits:
         tol, gap_tol = given.get("tol", math.inf), given.get("gap_tol")
         if tol is None and gap_tol is None:
             raise ValueError("tol and gap_tol are both None, so that nothing would end the fit; give one of them")
+        n_threads = effective_n_threads(given.get("n_jobs"))
         stop = Stop(
             tol=math.inf if tol is None or "tol" not in given else positive("tol", tol),
             gap_tol=math.inf if gap_tol is None else positive("gap_tol", gap_tol, "None asks for no gap"),
             max_iter=iterations("max_iter", given.get("max_iter", -1), max_steps),
             deadline=deadline_of(given.get("max_time")),
+            n_threads=n_threads,
         )
         return cls(
             stop,
             bytes_of(given.get("cache_size", 1000)),
-            effective_n_threads(given.get("n_jobs")),
+            n_threads,
             random_of(given.get("random_state")),
         )
 

@@ -19,10 +19,11 @@ from mercer.arrays import Floats, Indices, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress
+from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Solve, Stop, StopReason
 from mercer.solvers.active_set.walk import exactly
-from mercer.solvers.dual.pairs import Blocks, Layout, PairResults, fitting_pairs, solve_together
+from mercer.solvers.dual.pairs import PairResults, fitting_pairs, solve_together
 
 A = TypeVar("A", Floats, Indices)
 
@@ -35,7 +36,9 @@ class Task:
     problem: Any
     solve: Solve
     rows: Any = None  # which of the merged samples it is about; None: all
-    blocks: Blocks | None = None  # the two class blocks that make up `rows`, where tasks share such blocks
+    blocks: tuple[Indices, Indices] | None = (
+        None  # the two class blocks that make up `rows`, where tasks share such blocks
+    )
     unit: float = 1.0  # of `tol`: what a violation of 1 is worth in this problem's scale
     place: Callable[[int], Any] | None = None  # from a number of threads; None: the fit's Gram matrix
 
@@ -222,8 +225,8 @@ def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], s
     solutions = Solutions(tasks)
     if tasks.share_gram:
         places[0].share()
-        side_by_side = side_by_side if places[0].fused else 1
-        if places[0].fused and not progress.watched and all(start is None for start in starts):
+        side_by_side = side_by_side if places[0].concurrent else 1
+        if places[0].concurrent and not progress.watched and all(start is None for start in starts):
             solutions = tasks.in_one_call(places[0], fit, max(side_by_side, n_threads), progress)
 
     def solve(k: int) -> Solved:
@@ -233,7 +236,7 @@ def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], s
         if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
             place = place.view(task.rows)
         limits = fit.limits.stop.after(steps) if steps else fit.limits.stop
-        asked = replace(limits, tol=task.unit * limits.tol, alone=len(tasks) == 1)
+        asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
             solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun, report)
         progress.end()

@@ -17,7 +17,6 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, freeze, sums_by, take
 from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
-from mercer.certificates.reach import roots
 from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.exact_parts import exact_parts, lacking, worth_exactness
@@ -162,7 +161,7 @@ def allow_for_copies(
     factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(solved.variables))
     at = Variables(
         starts, solved.p, factor * solved.lower, factor * solved.upper, solved.d, factor * solved.beta,
-        roots(fit.gram())[solved.samples],
+        fit.gram().proof.reach[solved.samples],
     )  # fmt: skip
     machine.certificate_ = allowing_for_copies(machine.certificate_, off, at)
     parts = machine.certificate_.parts or (machine.certificate_,)
@@ -187,5 +186,5 @@ def _lacking(fit: Fit, solved: Solutions, table: Table, own: Table) -> Lacking:
         of_one = np.maximum.reduceat(solved.d * merged.weight[solved.samples], solved.variables[:-1])
         moved = np.abs(own.data - table.data[entry] * merged.share[own.rows]) / merged.own_weight[own.rows]
         np.maximum.at(curved, own.indices, of_one[own.indices] * moved)
-    r = roots(fit.gram())[table.rows]
+    r = fit.gram().proof.reach[table.rows]
     return Lacking(sums_by(table.indices, apart, n_tasks), sums_by(table.indices, apart * r, n_tasks), curved)

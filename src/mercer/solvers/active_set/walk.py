@@ -306,7 +306,7 @@ def exactly(solve: Solve) -> Solve:
         except (Stalled, np.linalg.LinAlgError):
             return solution, certificate
         beta = problem.nearest_feasible(walk.beta(walk.t))
-        proof, u = certify(problem, gram, beta, stop.tol)
+        proof, u = certify(problem, gram.proof, beta, stop.tol)
         if not proof.violation <= certificate.violation:
             return solution, certificate
         return replace(solution, beta=beta, u=u, steps=solution.steps + walk.steps), proof

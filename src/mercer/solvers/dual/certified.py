@@ -8,20 +8,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Precision, Values, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify, coarse_pass
-from mercer.gram.gram import Gram, Products
-from mercer.gram.stored_field import StoredField
+from mercer.gram.ball import Ball
+from mercer.gram.gram import Gram, Provable
+from mercer.gram.stored_gram import StoredField
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
-from mercer.solvers.dual.start import starting_point
 from mercer.solvers.refine import Refinement, holding
 from mercer.solvers.solver import Solver
 
@@ -36,8 +35,12 @@ STORED_STEPS = 100
 # worth rows with a coefficient in float64: the losses of these rows have as much again.
 _WIDE_SHARE, _ROUNDING_SHARE = 1e-3, 0.25
 
+# The number of pilot samples, and the number of rows from which on they save time (one-class on usps: half of it).
+_PILOT_ROWS = 256
+_ROWS_FOR_PILOTS = 3000
+
 # From β, u = Kβ if it is known, the precision of kernel values, a stop, and whether variables may be dropped.
-Inner = Callable[[Floats, Floats | None, Any, Stop, bool], Solution]
+Inner = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
 
 
 def solve_certified(
@@ -52,8 +55,8 @@ def solve_certified(
     """A solution whose certificate says that `stop` is met, or why it is not."""
     one_block, steps = is_one_block(problem, gram), 0
     known = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
-    if one_block and known and stop.deadline == math.inf:
-        start = starting_point(problem, gram) if start is None else start
+    if one_block and known and gram.proof is gram and stop.deadline == math.inf:
+        start = _starting_point(problem, gram) if start is None else start
         solution, certificate = _at_once(problem, gram, stop, start, report)
         if certificate is not None:
             return solution, certificate
@@ -73,26 +76,24 @@ def _at_once(
     in float64 serves for the steps and for the certificate. It depends on the samples alone, and steps only read it.
     What they know of u is thrown away: u = Kβ is summed anew, and its bounds count the roundings of every value.
     """
-    if gram.prepared(np.arange(gram.n), np.float64, whole=True)[0] is None:
-        return Solution(start, 0, "stalled"), None
     K = gram.full(np.float64)
-    gram.evaluations += gram.n**2
     u = _times(K, problem.row_coefficients(start, gram.n)) if start.any() else None
     solution = solve_one_block(problem, gram, K, start, u, np.float64, stop, report)
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
+    u, reach = _times(K, coefficients), gram.reach
     # In which order NumPy adds is its own affair; sums with zero are exact.
-    u = _times(K, coefficients)
-    error = gram.errors(coefficients, in_any_order=int(np.count_nonzero(coefficients)))
+    summed = gamma(int(np.count_nonzero(coefficients))) * inner(reach, np.abs(coefficients))
+    error = gram.errors(coefficients) + summed * reach
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
         certificate, u = certify(problem, gram, solution.beta, stop.tol)
     else:
-        certificate = certificate_of(problem, solution.beta, u, PROOF["yes"], "float64", error)
+        certificate = certificate_of(problem, solution.beta, Ball(u, error), PROOF["yes"], "float64")
     return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 
-def _times(K: Any, coefficients: Floats) -> Floats:
+def _times(K: Values, coefficients: Floats) -> Floats:
     """Kβ without a second matrix, and without the threads that BLAS starts."""
     return np.asarray(np.einsum("ij,j->i", K, coefficients))
 
@@ -103,7 +104,7 @@ def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: S
     `finish` takes over where pair steps make too little progress.
     """
     start, inner = field.start(problem), partial(_stored_steps, problem, field)
-    solution, certificate = refined(problem, field, stop, start, inner, False, keep_sums=False)
+    solution, certificate = refined(problem, field.gram, stop, start, inner, False, field)
     if solution.stop_reason == "max_iter" and stop.limit(solution.steps) is None:
         steps = solution.steps
         solution, certificate = finish(problem, field.gram, stop.after(steps), solution.beta)
@@ -125,7 +126,7 @@ def _stored_steps(
     field: StoredField,
     beta: Floats,
     u: Floats | None,
-    precision: Any,
+    precision: Precision,
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
@@ -138,29 +139,30 @@ def _stored_steps(
 
 def refined(
     problem: DualProblem,
-    gram: Products,
+    gram: Gram,
     stop: Stop,
     start: Floats | None,
     inner: Inner,
     shrinking: bool,
-    *,
-    keep_sums: bool = True,
+    proof: Provable | None = None,
 ) -> tuple[Solution, Certificate]:
     """A solution by a solver without proof, `inner`, called until its certificate is good.
 
-    Unless the Gram has u at hand, the sums of one certificate are kept for the next.
+    A `proof` that has u = Kβ at hand may stand in for that of the Gram, from which the sums of one certificate are kept
+    for the next.
     """
-    beta: Floats = starting_point(problem, gram) if start is None else start
+    beta: Floats = _starting_point(problem, gram) if start is None else start
     u: Floats | None = None
-    proof, last = ProofTime(gram, stop), LastSums() if keep_sums else None
-    stop = replace(stop, proof_seconds=proof)
-    precisions: Sequence[Any] = gram.precisions
+    last = LastSums() if proof is None else None
+    precisions: Sequence[Precision] = gram.precisions if proof is None else (np.float64,)
+    proof, seconds = gram.proof if proof is None else proof, ProofTime(gram, stop)
+    stop = replace(stop, proof_seconds=seconds)
     if len(precisions) > 1:
         precisions = holding(precisions, _size_of_sums(problem, gram))
-    ask = Refinement(stop, precisions, shrinking, partial(rounding_floor, gram, problem))
+    ask = Refinement(stop, precisions, shrinking, partial(rounding_floor, proof, problem))
     while True:
         limit: AbstractContextManager[None] = nullcontext()
-        if u is None and beta.any() and proof(beta) > stop.before_proof(beta).seconds:
+        if u is None and beta.any() and seconds(beta) > stop.before_proof(beta).seconds:
             # The solver would begin with a pass for u that is as long as the certificate's.
             solution = Solution(beta, 0, "max_time", whole=False)
             if start is None and stop.alone:
@@ -169,14 +171,34 @@ def refined(
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
         beta, begun = solution.beta, time.monotonic()
         with limit:
-            certificate, u = certify(problem, gram, beta, ask.asked.tol, last)
-        proof.took(time.monotonic() - begun, beta)
+            certificate, u = certify(problem, proof, beta, ask.asked.tol, last)
+        seconds.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
             return replace(solution, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
-def _size_of_sums(problem: DualProblem, gram: Products) -> float:
+def _starting_point(problem: DualProblem, gram: Gram) -> Floats:
+    """A feasible β: zero, or with the totals on the variables that should be large.
+
+    A machine whose equalities have totals (one-class, SVDD, ν-machines) cannot start from zero, and an arbitrary start
+    has most of its coefficients on the wrong variables. So the totals are first spread over a few pilot samples. The
+    gradient there tells which variables should grow, and these get the totals.
+    """
+    if not problem.totals.any() or gram.n <= _ROWS_FOR_PILOTS:
+        return problem.feasible_start()
+    pilot = np.isin(problem.row, np.linspace(0, gram.n - 1, _PILOT_ROWS).astype(np.intp))
+    spread = np.zeros(problem.n_variables)
+    for g, total in enumerate(problem.totals):
+        here = pilot & (problem.group == g)
+        bound = problem.upper[here] if total > 0 else problem.lower[here]
+        if bound.sum() != 0 and np.isfinite(bound).all():
+            spread[here] = bound * (total / bound.sum())
+    u = gram.product(problem.row_coefficients(spread, gram.n), dtype=gram.precisions[0])
+    return problem.feasible_start(problem.p - u[problem.row])
+
+
+def _size_of_sums(problem: DualProblem, gram: Gram) -> float:
     """About the most that the targets, the bounds, and sums of kernel values with coefficients at their bounds are."""
     with np.errstate(over="ignore"):
         bounds = np.abs(np.concatenate([problem.lower, problem.upper]))
@@ -192,7 +214,7 @@ def _decomposed(
     report: Report | None,
     beta: Floats,
     u: Floats | None,
-    precision: Any,
+    precision: Precision,
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
@@ -208,7 +230,7 @@ def _decomposed(
     first = decompose(field, stop, report, shrinking)
     first = replace(first, steps=begun + first.steps)
     over = first.stop_reason in ("max_iter", "max_time")
-    if first.whole or over or coarse_pass(gram):
+    if first.whole or over or coarse_pass(gram.proof):
         return first
     # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()

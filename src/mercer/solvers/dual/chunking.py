@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner, sums_by
+from mercer.arrays import Floats, Indices, Precision, inner, sums_by
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.problems.working_set import working_set
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import StallWatch
 from mercer.solvers.dual.certified import refined, solve_certified
@@ -29,9 +27,6 @@ from mercer.solvers.dual.certified import refined, solve_certified
 _INNER_SHARE = 0.1
 # Chunks in a row without a measurable gain of the dual value before the loop gives up.
 _PATIENCE = 3
-# Bytes of the budget for each byte of a chunk's samples: they are copied, prepared in both precisions and arranged as
-# columns, and half of the budget is for rows of K.
-_BUDGET_PER_BYTE = 10
 
 
 def solve_by_chunks(
@@ -45,7 +40,7 @@ def solve_by_chunks(
     size: int | None = None,
 ) -> tuple[Solution, Certificate]:
     """A certified solution from chunks of at most `size` rows; by default as many as the Gram's budget holds."""
-    size = int(gram.budget / (_BUDGET_PER_BYTE * gram.bytes_per_row)) if size is None else size
+    size = gram.chunk_rows if size is None else size
     size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
     if size >= gram.n:
         return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
@@ -60,7 +55,7 @@ def _chunk_by_chunk(
     report: Report | None,
     beta: Floats,
     u: Floats | None,
-    dtype: Any,
+    dtype: Precision,
     stop: Stop,
     shrinking: bool,
 ) -> Solution:
@@ -69,14 +64,16 @@ def _chunk_by_chunk(
     u = gram.product(problem.row_coefficients(beta, gram.n), dtype=dtype) if u is None else u.copy()
     steps, watch = 0, StallWatch()
     while True:
-        h = problem.gradient(beta, u)
-        violation = problem.violation(beta, h)
+        h, chooser = problem.gradient(beta, u), problem.chooser(beta, u)
+        chooser.choose(np.arange(problem.n_variables))
+        violation, tops, bottoms = chooser.ends()
         left = stop.before_proof(beta)
         reached: StopReason | None = "converged" if violation <= stop.tol else None
         reason = reached or left.limit(steps) or ("stalled" if watch.idle >= _PATIENCE else None)
         if reason is not None:
             return Solution(beta, steps, reason)
-        rows = _choose(problem, beta, h, size)
+        worst = chooser.working_set(tops, bottoms, np.arange(0), min(size, problem.n_variables))
+        rows = _choose(problem, beta, worst, size)
         asked = replace(left.after(steps), tol=max(_INNER_SHARE * violation, 0.5 * stop.tol), gap_tol=np.inf)
         chunk = np.flatnonzero(np.isin(problem.row, rows))
         part = gram.copied(rows, gram.budget // 2)
@@ -95,10 +92,9 @@ def _chunk_by_chunk(
         steps += max(1, solution.steps)
 
 
-def _choose(problem: DualProblem, beta: Floats, h: Floats, size: int) -> Indices:
+def _choose(problem: DualProblem, beta: Floats, worst: Indices, size: int) -> Indices:
     """The rows of the next chunk: support vectors, free ones first, and at least a quarter of worst violators."""
     up, low = problem.movable(beta)
-    worst = working_set(h, up, low, problem.group, len(problem.totals), size)
     support = np.flatnonzero(beta)
     support = support[np.argsort(~(up & low)[support], kind="stable")]
     room = max(2 * len(problem.totals), 1, size // 4, size - len(support))

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner
+from mercer.arrays import Floats, Indices, Precision, Values, inner
 from mercer.certificates.dual import certificate_of
-from mercer.gram.field import Field
-from mercer.gram.gram import Gram, Products
+from mercer.gram.ball import Ball
+from mercer.gram.gram import Field, Gram, Provable
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.block_steps import (
@@ -118,8 +117,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
                 before_newton = min(2 * before_newton, INNER_STEPS)
             reached = left_over
             change = d * (after - before)
-            _core.add_table(change, K, after - before, gram.n_threads)
-            beta[J] = after = climb_face(problem, J, K, h - change, after, gram.n_threads)
+            _core.add_table(change, K, after - before, stop.n_threads)
+            beta[J] = after = climb_face(problem, J, K, h - change, after, stop.n_threads)
         try:
             with _core.TimeLimit(stop.before_proof(beta).seconds):
                 field.move(J, after)
@@ -154,8 +153,8 @@ def _is_slow(taken: int, before: float, after: float, target: float, size: int) 
 
 
 def is_one_block(problem: DualProblem, gram: Gram) -> bool:
-    """Whether one block has room for all variables, the core computes it, and twins come in the order of their rows."""
-    if problem.n_variables > min(_ONE_BLOCK_VARIABLES, largest_block(gram)) or not gram.fused:
+    """Whether one block has room for all variables, computes quickly, and has twins in the order of their rows."""
+    if problem.n_variables > min(_ONE_BLOCK_VARIABLES, largest_block(gram)) or not gram.concurrent:
         return False
     return not problem.twins or (problem.tiled and problem.n_variables == 2 * gram.n)
 
@@ -163,10 +162,10 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
 def solve_one_block(
     problem: DualProblem,
     gram: Gram,
-    K: Any,
+    K: Values | None,
     beta: Floats,
     u: Floats | None,
-    precision: Any,
+    precision: Precision,
     stop: Stop,
     report: Report | None,
 ) -> Solution:
@@ -175,13 +174,10 @@ def solve_one_block(
     From β, and u = Kβ if it is known; K is computed unless it is at hand. Where pair steps did not settle it, the
     reason is "stalled", and `decompose` goes on from there.
     """
-    everything, violation = np.arange(gram.n), math.inf
-    if K is None and gram.prepared(everything, precision, whole=True)[0] is None:
-        return Solution(beta, 0, "stalled")
+    violation = math.inf
     if beta.any():
         u = gram.product(problem.row_coefficients(beta, gram.n), dtype=precision) if u is None else u
-        fixed = (problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, len(problem.totals))
-        active = _core.Active(*fixed, beta, u)
+        active = problem.chooser(beta, u)
         active.choose(np.arange(len(beta)))
         violation = active.ends()[0]
     h = problem.p if u is None else problem.gradient(beta, u)
@@ -199,7 +195,6 @@ def solve_one_block(
         if K is None:
             with _core.TimeLimit(left.seconds):
                 K = gram.full(precision)
-            gram.evaluations += gram.n**2
     except _core.OutOfTime:
         return Solution(beta, 0, "max_time")
     after = beta.copy()
@@ -219,7 +214,7 @@ def _words(field: Field, steps: int, violation: float) -> str:
 
 
 def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
-    found = certificate_of(problem, beta, u, "stationarity", "float64", np.zeros(len(u)))
+    found = certificate_of(problem, beta, Ball(u, np.zeros(len(u))), "stationarity", "float64")
     told = violation if violation < math.inf else found.violation
     return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)
 
@@ -227,7 +222,7 @@ def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation
 class RoundingNoise:
     """The rounding error of a gradient in float64: the terms of u_i add up to at most √K_ii Σ_j √K_jj |β_j|."""
 
-    def __init__(self, gram: Products, problem: DualProblem, beta: Floats) -> None:
+    def __init__(self, gram: Provable, problem: DualProblem, beta: Floats) -> None:
         lengths = np.sqrt(np.abs(gram.diagonal))
         self._sizes = float(lengths.max()) * lengths[problem.row]
         self._terms = inner(self._sizes, np.abs(beta)) + float(np.abs(problem.p).max())
@@ -241,7 +236,7 @@ class RoundingNoise:
         return float(np.finfo(float).eps) * self._terms
 
 
-def rounding_floor(gram: Products, problem: DualProblem, beta: Floats) -> float:
+def rounding_floor(gram: Provable, problem: DualProblem, beta: Floats) -> float:
     """The largest violation at β that may be rounding alone."""
     proven = gram.errors(problem.row_coefficients(beta, gram.n), level=gram.levels[-1])
     return max(FLOOR * RoundingNoise(gram, problem, beta).size, 4 * float(proven.max(initial=0.0)))

@@ -82,7 +82,7 @@ def _through_origin(
         begin = None if start is None else soft.nearest_feasible(start)
         solution, certificate = inner_solver(soft, gram, stop.after(steps), begin)
         start, steps = solution.beta, steps + solution.steps
-        proof = hard_margin_through_origin(certificate, gram, y, solution.beta)
+        proof = hard_margin_through_origin(certificate, gram.proof, y, solution.beta)
         bounded = bool((np.abs(solution.beta) >= C).any())
         solution = dataclasses.replace(solution, steps=steps)
         if proof.dual >= hopeless:

@@ -147,7 +147,7 @@ def solve_reduced_hulls(
     solution, certificate = solve_hulls(
         problem, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver, rho_of=reduced_rho
     )
-    proof = before_division(certificate, problem, gram, solution.beta)
+    proof = before_division(certificate, problem, gram.proof, solution.beta)
     if solution.stop_reason == "converged" and proof.violation > stop.tol * reduced_rho(problem, certificate):
         solution = dataclasses.replace(solution, stop_reason="rounding floor")
     return solution, proof

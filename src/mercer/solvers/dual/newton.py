@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, Values
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 
@@ -36,7 +36,7 @@ _MANY = 64
 _ROUNDS = 12
 
 
-def climb_face(problem: DualProblem, J: Indices, K: Any, h: Floats, beta: Floats, n_threads: int = 1) -> Floats:
+def climb_face(problem: DualProblem, J: Indices, K: Values, h: Floats, beta: Floats, n_threads: int = 1) -> Floats:
     """β on the block J moved to the optimum of a face of the box, or on the way there; K and h are the block's."""
     lower, upper, d, group = problem.lower[J], problem.upper[J], problem.d[J], problem.group[J]
     beta, h = beta.copy(), h.copy()
@@ -79,7 +79,7 @@ class _Face:
     solved_E: Floats
 
     @classmethod
-    def of(cls, K: Any, d: Floats, group: np.ndarray, n_threads: int) -> _Face | None:
+    def of(cls, K: Values, d: Floats, group: np.ndarray, n_threads: int) -> _Face | None:
         """None if A cannot be factored."""
         diagonal = np.diagonal(K) + d
         unit = float(diagonal.max())

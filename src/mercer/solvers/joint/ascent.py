@@ -60,18 +60,18 @@ def solve_joint(
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
     beta: Floats = np.zeros((problem.n, problem.n_classes)) if start is None else start
-    u = np.zeros_like(beta) if not beta.any() else certify_joint(problem, gram, beta)[1]
+    u = np.zeros_like(beta) if not beta.any() else certify_joint(problem, gram.proof, beta)[1]
     proof = ProofTime(gram, stop)
     stop = dataclasses.replace(stop, proof_seconds=proof)
     with np.errstate(over="ignore"):
         size = float(problem.C.max()) * gram.n * max(1.0, float(np.abs(gram.diagonal).max(initial=0.0)))
     ask = Refinement(stop, holding(gram.precisions, size), shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
     while True:
-        field = JointField(gram, problem, beta, u, ask.precision)
+        field = gram.joint_field(problem, beta, u, ask.precision)
         solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
         beta, problem = problem.within_bounds(solution.beta), field.problem
         begun = time.monotonic()
-        certificate, u = certify_joint(problem, gram, beta, ask.asked.tol)
+        certificate, u = certify_joint(problem, gram.proof, beta, ask.asked.tol)
         proof.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:
@@ -158,7 +158,7 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
             change = after - before
             now = e + field.block(J) @ change + problem.shift * change.sum(axis=0)
             after = climb_joint_face(
-                problem, J, field.block(J), now, after, gram.n_threads, 3 * largest_block(gram) // 4
+                problem, J, field.block(J), now, after, stop.n_threads, 3 * largest_block(gram) // 4
             )
         field.move(J, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.

@@ -11,18 +11,16 @@ and is approached as in `climb_face`: a step that would leave the face stops at 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
+from mercer.arrays import Flags, Floats, Indices, Values
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.dual.newton import MAX_FREE, MAX_MULTIPLICATIONS, ridges
 from mercer.solvers.ridge_factor import ridge_factor
 
 
 def climb_joint_face(
-    problem: JointProblem, J: Indices, K: Any, e: Floats, beta: Floats, n_threads: int = 1, most: int = MAX_FREE
+    problem: JointProblem, J: Indices, K: Values, e: Floats, beta: Floats, n_threads: int = 1, most: int = MAX_FREE
 ) -> Floats:
     """β on the block J moved to the optimum of its face, or as near as the bounds allow; K and e are the block's.
 

@@ -12,12 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Precision
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact, products_with_bounds
+from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop, StopReason
@@ -50,7 +49,7 @@ def solve_cg(
     one = found.C[:, -1]
     if problem.bias and one.any():  # before the first step there is nothing to take away
         C = C - np.outer(one, C.sum(axis=0) / one.sum())
-    beta, certificate = certify_solution(problem, gram, C, *products_with_bounds(gram, C))
+    beta, certificate = certify_solution(problem, gram.proof, C, *gram.proof.product_bound(C))
     reason = found.stop_reason
     if reason == "converged" and not is_exact(problem, certificate):
         reason = "rounding floor"
@@ -90,18 +89,18 @@ def solve_ridge(
     check_seconds = Y.shape[1] * ProofTime(gram, stop)(np.ones(n))
     precondition: Apply = np.array
     with suppress(_core.OutOfTime), _core.TimeLimit(stop.seconds - 2 * check_seconds):
-        precondition = LowRank(tall_factor(gram, landmarks), s[:, 0], gram.n_threads)
+        precondition = LowRank(tall_factor(gram, stop.n_threads, landmarks), s[:, 0], stop.n_threads)
 
     def check(Q: Floats) -> ResidualCheck:
         C = s * Q
-        U = gram.products(C, by_column=True)
+        U = gram.products(C)
         R = s * (Y - U) - Q
         primal = 0.5 * np.sum(weight[:, None] * (Y - U) ** 2, axis=0) + 0.5 * lam * np.sum(C * U, axis=0)
         goal = stop.tol * np.maximum(primal, np.finfo(float).tiny)
         return ResidualCheck(R, 0.5 * lam * np.sum(R * R, axis=0), goal, primal)
 
-    def apply(dtype: DTypeLike, P: Floats) -> Floats:
-        return np.asarray(P + s * gram.products(s * P, dtype, by_column=True))
+    def apply(dtype: Precision, P: Floats) -> Floats:
+        return np.asarray(P + s * gram.products(s * P, dtype=dtype))
 
     Q, last, steps, reason = conjugate_gradient_to_gap(
         Y.shape,

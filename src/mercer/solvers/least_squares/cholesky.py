@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 from mercer import _core
 from mercer.arrays import Floats, gamma, row_blocks
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_solution, is_exact, products_with_bounds
+from mercer.certificates.least_squares import certify_solution, is_exact
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
@@ -52,7 +52,7 @@ def solve_cholesky(
             report(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
         found = solve_in_precision(problem, gram, dtype, stop)
         if found is not None:
-            beta, certificate = certify_solution(problem, gram, found.C, found.U, found.errors)
+            beta, certificate = certify_solution(problem, gram.proof, found.C, found.U, found.errors)
             solution = LeastSquaresSolution(
                 b=np.array(certificate.b) if problem.bias else found.b,
                 solver="cholesky",
@@ -69,8 +69,8 @@ def solve_cholesky(
 
 def _precisions(gram: Gram) -> tuple[DTypeLike, ...]:
     """The factor's precisions to try, in order; float64 alone where kernel values are slow to recompute."""
-    cheap = gram.fused or gram.stored
-    return (np.float32, np.float64) if gram.n > _FLOAT64_ROWS and cheap else (np.float64,)
+    single = gram.n > _FLOAT64_ROWS and gram.recomputes_cheaply
+    return (np.float32, np.float64) if single else (np.float64,)
 
 
 class Corrected(NamedTuple):
@@ -86,7 +86,7 @@ class Corrected(NamedTuple):
 def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: DTypeLike, stop: Stop) -> Corrected | None:
     """The solution through a factor of this precision, or None where it does not reach float64's answer."""
     with in_time(stop):
-        factor = _Factor.of(problem, gram, np.dtype(dtype))
+        factor = _Factor.of(problem, gram, np.dtype(dtype), stop.n_threads)
     if factor is None:
         return None
     single = dtype == np.float32
@@ -122,7 +122,7 @@ class _Factor:
         self._ones: Floats | None = None
 
     @classmethod
-    def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any]) -> _Factor | None:
+    def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any], n_threads: int) -> _Factor | None:
         diagonal = gram.diagonal + problem.lam / problem.total
         if not diagonal.min() > 0 or not np.isfinite(diagonal).all():
             return None
@@ -131,18 +131,19 @@ class _Factor:
             return None
         unit = 1.0 / np.sqrt(diagonal)
         A = gram.full(dtype)
-        K = A.copy() if gram.n <= _FLOAT64_ROWS and gram.fused and gram.positive_definite == "yes" else None
+        proven = gram.positive_definite == "yes" and gram.proof is gram
+        K = A.copy() if gram.n <= _FLOAT64_ROWS and proven else None
         for rows in row_blocks(len(A), 8 * len(A)):
             A[rows] *= unit[rows, None]
             A[rows] *= unit
         np.einsum("ii->i", A)[...] = 1.0
-        if _core.cholesky(A, gram.n_threads) >= 0:  # an infinite entry ends here too
+        if _core.cholesky(A, n_threads) >= 0:  # an infinite entry ends here too
             return None
         pivots = np.einsum("ii->i", A).astype(np.float64)
         # The squared ratio bounds the reciprocal of the condition number from above.
         if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= len(A) * np.finfo(np.float64).eps:
             return None
-        return cls(A, unit, problem.bias, gram.n_threads, K)
+        return cls(A, unit, problem.bias, n_threads, K)
 
     def products(self, gram: Gram, C: Floats) -> tuple[Floats, Floats]:
         """KC and bounds of its errors; the values of a small K, which is kept beside the factor, serve again.
@@ -150,7 +151,7 @@ class _Factor:
         No value is larger than the roots of its diagonal elements, and a sum has n of them.
         """
         if self._K is None:
-            return products_with_bounds(gram, C)
+            return gram.proof.product_bound(C)
         root, U = np.sqrt(gram.diagonal), np.zeros(C.shape[::-1])
         for u, column in zip(U, C.T, strict=True):
             _core.add_table(u, self._K, np.ascontiguousarray(column), 1)

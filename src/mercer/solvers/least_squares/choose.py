@@ -9,7 +9,6 @@ import numpy as np
 from mercer.arrays import is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
-from mercer.gram.linear_gram import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.least_squares.cg import solve_cg
@@ -47,7 +46,7 @@ def solve_least_squares(
 
 def _suited(problem: LeastSquares, gram: Gram) -> str:
     n, positive = problem.n, problem.lam > 0
-    linear = LinearGram.of(gram)
+    linear = gram.linear
     if linear is not None:
         d = linear.X.shape[1]
         # A covariance of sparse samples is dense: beyond some thousand features products with X are cheaper.

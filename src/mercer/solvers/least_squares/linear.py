@@ -115,7 +115,7 @@ def solve_covariance(
     problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
-    linear = LinearGram.of(gram)
+    linear = gram.linear
     assert linear is not None
     X, d = linear.X, linear.X.shape[1]
     if covariance_bytes(d) > gram.budget:
@@ -131,7 +131,7 @@ def solve_covariance(
             # Samples minus their mean, dense where there is one.
             yield dense(part) - sums.x if problem.bias else part, problem.total[some]
 
-    inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, gram.n_threads, rows)
+    inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, stop.n_threads, rows)
     W = refined_weights(problem, linear, sums.x, sums.y, inverse(sums.xy), inverse)
     b = sums.bias_of(W)
     beta, certificate = certify_weights(problem, linear, W, b, centre, sums)
@@ -207,7 +207,7 @@ def solve_lsqr(
     problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
-    wide = LinearGram.of(gram)
+    wide = gram.linear
     assert wide is not None
     X, used = without_empty_columns(wide.X)
     linear = LinearGram(X, wide.scale)

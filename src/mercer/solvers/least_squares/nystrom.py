@@ -60,7 +60,7 @@ def cheaper_method(cross: Cross, n: int) -> Method:
     With few samples per landmark, summing over all of them costs less than iterating (estimated from the cost of the
     parts, not tuned), and longer so with a kernel that has no fused form.
     """
-    return "normal equations" if n <= (8 if cross.fused else 200) * cross.m else "conjugate gradients"
+    return "normal equations" if n <= (8 if cross.recomputes_cheaply else 200) * cross.m else "conjugate gradients"
 
 
 def solve_nystrom(

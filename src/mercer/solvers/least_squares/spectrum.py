@@ -23,7 +23,7 @@ import scipy.linalg
 
 from mercer.arrays import Floats, Samples, is_sparse, row_blocks
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact, products_with_bounds
+from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact
 from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
 from mercer.gram.linear_gram import LinearGram, float64_strips
@@ -305,9 +305,9 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Le
     C, U, errors, b = _corrected(problem, gram, fit)
     beta: Floats | None = None
     if lam > 0:
-        beta, certificate = certify_solution(problem, gram, C, U, errors)
+        beta, certificate = certify_solution(problem, gram.proof, C, U, errors)
     else:
-        certificate = certify_limit(problem, gram, C, U, b)
+        certificate = certify_limit(problem, gram.proof, C, U, b)
     solution = LeastSquaresSolution(
         np.array(certificate.b) if problem.bias and lam > 0 else b,
         "eigen",
@@ -325,7 +325,7 @@ def _corrected(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[Flo
     """C, corrected by true residuals as long as each halves what is left; U = KC, bounds of its errors, and b."""
     C, best, last = fit.coefficients(problem.lam), None, np.inf
     for _ in range(11):
-        U, errors = products_with_bounds(gram, C)
+        U, errors = gram.proof.product_bound(C)
         b = np.zeros(problem.n_outputs)
         if problem.bias:
             b = problem.total @ (problem.mean - U) / problem.mass
@@ -380,7 +380,7 @@ def solve_path(
 
     The problem's own λ plays no part. `judge` makes one more number of each λ's leave-one-out residuals, for `score`.
     """
-    n, linear = problem.n, LinearGram.of(gram)
+    n, linear = problem.n, gram.linear
     if linear is not None and linear.X.shape[1] >= n:
         linear = None
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(*linear.X.shape)

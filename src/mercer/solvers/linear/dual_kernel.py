@@ -81,9 +81,9 @@ def solve_by_rows(
         # This much of a gap a violation of tol can leave, so the rest is rounding, which sums over samples do not have.
         width = float((problem.upper - problem.lower).sum())
         if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
-            u, error = rows_of().gram_product(problem.row_coefficients(early.beta, gram.n))
-            closer = certificate_of(problem, early.beta, u, "optimality", "float64", error)
-            return (replace(early, u=u), closer) if stop.met(closer) else (early, certificate)
+            u = rows_of().gram_product(problem.row_coefficients(early.beta, gram.n))
+            closer = certificate_of(problem, early.beta, u, "optimality", "float64")
+            return (replace(early, u=u.value), closer) if stop.met(closer) else (early, certificate)
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate
     rows = rows_of()
@@ -97,12 +97,12 @@ def solve_by_rows(
         steps = max(steps, point.steps)
         late = point.stop_reason == "max_time"  # a correction would take too long
         corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
-        start, (u, error) = linear.dual_variables(corrected), rows.gram_product(corrected)
-        certificate = certificate_of(problem, start, u, "optimality", "float64", error)
+        start, u = linear.dual_variables(corrected), rows.gram_product(corrected)
+        certificate = certificate_of(problem, start, u, "optimality", "float64")
         if stop.met(certificate):
-            return Solution(start, steps, "converged", u=u), certificate
+            return Solution(start, steps, "converged", u=u.value), certificate
         if point.stop_reason in ("max_iter", "max_time"):
-            return Solution(start, steps, point.stop_reason, u=u), certificate
+            return Solution(start, steps, point.stop_reason, u=u.value), certificate
         if point.stop_reason == "stalled":
             break
         asked = replace(asked, gap_tol=_GAP_FACTOR * asked.gap_tol)
