@@ -253,6 +253,19 @@ def test_regions_are_what_predict_says(page: Browser, url: str, name: str) -> No
 
 
 @needs_browser
+def test_every_state_that_the_docs_show_opens(page: Browser, url: str) -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    text = "\n".join(path.read_text(encoding="utf-8") for path in docs.glob("*.md"))
+    states = sorted(set(re.findall(r"<!-- (?:toy|live|toy-link): (#\S*?),? (?:-->|\S)", text)))
+    assert len(states) > 20
+    for link in states:
+        page.run("window.location = 'about:blank'")
+        page.open(url + link)
+        page.wait("return document.querySelectorAll('#certificate tr').length > 5")
+        assert message(page) == "", link
+
+
+@needs_browser
 def test_hard_margin_says_what_is_so(page: Browser) -> None:
     page.click("#hard")
     assert_as_in_python(page)
@@ -323,7 +336,7 @@ def test_bad_text_is_refused_in_words(page: Browser, text: str, told: str) -> No
         ("#task=cooking", "cooking"),
         ("#kernel=magic", "magic"),
         ("#C=NaN&points=0,0,0;1,1,1", "not a finite number"),
-        ("#C=1e99&points=0,0,0;1,1,1", "beyond"),
+        ("#C=1e99&points=0,0,0;1,1,1", "outside of"),
         ("#points=0,0,7", "class"),
         ("#set=constructor", "constructor"),
         ("#points=0,zero,0", "not a finite number"),

@@ -15,13 +15,13 @@ export class Refused extends Error {}
 
 export const rounded = (value) => Math.round(value * 1000) / 1000;
 
-function numberIn(text, where) {
+function numberIn(text, where, farthest = FARTHEST) {
   const value = Number(text);
   if (String(text).trim() === "" || !Number.isFinite(value)) {
     throw new Refused(`${where}: "${String(text).slice(0, 30)}" is not a finite number.`);
   }
-  if (Math.abs(value) > FARTHEST) {
-    throw new Refused(`${where}: ${value} is beyond ±${FARTHEST}; scale the data first, for example with mercer scale.`);
+  if (Math.abs(value) > farthest) {
+    throw new Refused(`${where}: ${value} is beyond ±${farthest}; scale the data first, for example with mercer scale.`);
   }
   return value;
 }
@@ -138,7 +138,7 @@ export function fromLink(hash) {
   }
   for (const [name, [low, high]] of Object.entries(RANGES)) {
     if (!given.has(name)) continue;
-    const value = numberIn(given.get(name), `${name} in the link`);
+    const value = numberIn(given.get(name), `${name} in the link`, Infinity); // the slider's ends are its limits
     if (value < low || value > high) throw new Refused(`${name}=${value} in the link is outside of ${low} to ${high}.`);
     out[name] = name === "degree" ? Math.round(value) : value;
   }
