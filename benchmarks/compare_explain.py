@@ -23,7 +23,7 @@ import sklearn.svm
 
 from mercer import SVR
 from mercer.errors import MissingExtraError
-from mercer.optional import require
+from mercer.runtime.optional import require
 
 
 @dataclass

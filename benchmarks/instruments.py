@@ -16,7 +16,7 @@ import numpy as np
 import mercer.solvers
 import mercer.solvers.dual.certified
 from mercer.gram import Gram, gram_for
-from mercer.threads import effective_n_threads
+from mercer.runtime.threads import effective_n_threads
 
 
 def inspect_fit(fit: Callable[[], Any], repeats: int = 3) -> dict[str, Any]:

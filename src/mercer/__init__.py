@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mercer.on_demand import methods_from, on_demand
+from mercer.runtime.on_demand import methods_from, on_demand
 
 __version__ = "0.1.0"
 
@@ -91,13 +91,13 @@ if TYPE_CHECKING:
     from mercer.fitting.families.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
+    from mercer.runtime.versions import show_versions
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
     from mercer.tables.estimator import Tabular, tabular
     from mercer.teaching import trace
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
-    from mercer.versions import show_versions
 else:
     _ELSEWHERE = {
         "calibration": "CalibratedClassifier CalibratedRegressor",
@@ -116,15 +116,15 @@ else:
         "tables.estimator": "Tabular tabular",
         "teaching": "trace",
         "unsupervised": "KernelCCA KernelKMeans KernelPCA SpectralClustering mmd_test",
-        "versions": "show_versions",
+        "runtime.versions": "show_versions",
     }
     _HOMES = dict.fromkeys(__all__, "mercer.estimators") | {
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "arrays calibration certificates compression data datasets displays errors estimators expansion explain "
-        "features files fitting gram kernels losses margins optional parameters paths problems rkhs selection solution "
-        "solvers tables teaching theory threads unsupervised versions"
+        "arrays calibration certificates compression data datasets displays errors estimators explain "
+        "features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection solution "
+        "solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",

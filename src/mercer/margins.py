@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.arrays import Flags, Floats, Indices, freeze
-from mercer.optional import require
+from mercer.runtime.optional import require
 
 _STANDINGS = ("other", "free", "bounded")
 

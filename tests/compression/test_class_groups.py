@@ -69,4 +69,4 @@ def test_it_saves_exports_and_is_compressed_again(small, tmp_path):
 def _alone(expansion, pair):
     table = exact.dense(expansion.coefficients)[:, [pair]]
     used = np.flatnonzero(table[:, 0])
-    return mercer.expansion.Expansion(expansion.kernel, expansion.vectors[used], table[used], expansion.b[[pair]])
+    return mercer.rkhs.Expansion(expansion.kernel, expansion.vectors[used], table[used], expansion.b[[pair]])

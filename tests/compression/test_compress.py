@@ -16,7 +16,7 @@ from mercer.compression.target import Target
 from mercer.files.libsvm_estimator import libsvm_from_estimator
 from mercer.files.models import read_model
 from mercer.kernels import Gaussian, Polynomial, Spectrum
-from mercer.progress import Reporter
+from mercer.runtime.progress import Reporter
 
 X, y = make_moons(50, noise=0.25, random_state=0)
 B, c = make_blobs(60, centers=4, cluster_std=2.0, random_state=1)

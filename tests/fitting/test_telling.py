@@ -20,7 +20,7 @@ from mercer import (
     RLSClassifier,
     RLSClassifierCV,
 )
-from mercer.progress import Pace, Sign
+from mercer.runtime.progress import Pace, Sign
 
 
 @pytest.fixture

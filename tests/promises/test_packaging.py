@@ -9,7 +9,7 @@ import pytest
 
 import mercer
 from mercer.errors import MissingExtraError
-from mercer.optional import EXTRAS, require
+from mercer.runtime.optional import EXTRAS, require
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

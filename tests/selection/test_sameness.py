@@ -16,8 +16,8 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 import mercer
 from mercer import SVC, SVR, TunedSVC
+from mercer.data.sameness import grouped, key_of, key_of_params
 from mercer.kernels import FromFeatureMap, Gaussian, Kernel, Linear
-from mercer.sameness import grouped, key_of, key_of_params
 from mercer.selection.grids import by_kernel
 
 FOLDS = {"cv": StratifiedKFold(4, shuffle=True, random_state=0)}

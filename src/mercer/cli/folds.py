@@ -15,7 +15,7 @@ from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, Estimator, machine_of
 from mercer.estimators import NuSVC
-from mercer.progress import waiting
+from mercer.runtime.progress import waiting
 from mercer.tables.frame import part_of
 
 Split = tuple[Indices, Indices]

@@ -14,11 +14,11 @@ from mercer.arrays import take
 from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded
-from mercer.expansion import Expansion
 from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
+from mercer.rkhs import Expansion
+from mercer.runtime.threads import effective_n_threads
 from mercer.tables.reading import known_truth
-from mercer.threads import effective_n_threads
 
 
 def register(commands: Subparsers) -> None:

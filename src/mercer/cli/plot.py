@@ -17,7 +17,7 @@ from mercer.cli.predict import model_beside
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
-from mercer.optional import require
+from mercer.runtime.optional import require
 from mercer.tables.estimator import as_pipeline, used_columns
 from mercer.tables.reading import known_truth
 

@@ -22,7 +22,7 @@ from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model import Model
 from mercer.files.models import read_model
-from mercer.progress import waiting
+from mercer.runtime.progress import waiting
 from mercer.tables.dialect import UNKNOWN, Dialect, remembered
 from mercer.tables.encodings import Levels
 from mercer.tables.frame import Frame

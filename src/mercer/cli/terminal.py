@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from mercer.progress import wipe_line
+from mercer.runtime.progress import wipe_line
 
 EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
 _ASCII = str.maketrans(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
 from mercer.cli.machines import MACHINES, class_weights
 from mercer.cli.terminal import Clock, Subparsers, add_command
-from mercer.progress import waiting
+from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.libsvm.train_text import LibsvmText

@@ -20,13 +20,13 @@ from mercer.compression.matching import Samples, matched, retrained
 from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
 from mercer.compression.removals import without_needless
 from mercer.compression.target import Target
-from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
 from mercer.fitting.pipeline.state import check_state, chosen_of
 from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
-from mercer.progress import Reporter
+from mercer.rkhs import Expansion
+from mercer.runtime.progress import Reporter
 from mercer.unsupervised.learner import Learner
 
 # What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.

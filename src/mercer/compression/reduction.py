@@ -20,9 +20,9 @@ from mercer.compression.matching import Samples
 from mercer.compression.positions import refined
 from mercer.compression.span import Span
 from mercer.compression.target import Target
-from mercer.expansion import Expansion
 from mercer.kernels import Kernel
-from mercer.progress import Reporter
+from mercer.rkhs import Expansion
+from mercer.runtime.progress import Reporter
 
 # Vectors that are kept at most: their kernel matrix takes 800 MB.
 MOST_VECTORS = 10_000

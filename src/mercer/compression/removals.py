@@ -12,11 +12,10 @@ from scipy import linalg
 from mercer.arrays import Floats, Indices, is_sparse, n_samples, take
 from mercer.compression.distance import distances
 from mercer.compression.span import Span
-from mercer.expansion import Expansion
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels.matrices import dense
-from mercer.rkhs import row_keys
+from mercer.rkhs import Expansion, row_keys
 
 # Roundings of k(x, x), per vector, below which δ(x) = ‖φ(x) − Pφ(x)‖² is zero as far as float64 can tell.
 _DEPENDENT_ROUNDINGS = 4

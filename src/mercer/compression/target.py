@@ -10,8 +10,8 @@ import numpy as np
 
 from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, take
 from mercer.compression.span import Span
-from mercer.expansion import Expansion
 from mercer.kernels.matrices import dense
+from mercer.rkhs import Expansion
 
 
 @dataclass(frozen=True, eq=False)

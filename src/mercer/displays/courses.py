@@ -14,8 +14,8 @@ from mercer.arrays import Floats
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
 from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, Picture, frame, legend, panels_for
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.optional import require
 from mercer.parameters import positive
+from mercer.runtime.optional import require
 from mercer.teaching.record import Trace
 
 

@@ -28,7 +28,7 @@ from mercer.displays.drawing import (
     short,
     wrapped,
 )
-from mercer.optional import require
+from mercer.runtime.optional import require
 from mercer.tables.cells import is_missing
 from mercer.tables.frame import frame_of
 

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from mercer.displays.annotations import Axes, Column, Columns, DataFrame, Figure, Names, Panels
 from mercer.displays.decision import DecisionDisplay, Plane, column_names, column_number
 from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
-from mercer.optional import require
+from mercer.runtime.optional import require
 
 # Columns of which all pairs still fit onto a screen.
 _MOST_COLUMNS = 7

@@ -14,7 +14,7 @@ from mercer.arrays import Floats, Indices, is_sparse
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
 from mercer.fitting.pipeline.state import chosen_of
 from mercer.fitting.reports.dual_margins import free_vectors
-from mercer.optional import require
+from mercer.runtime.optional import require
 from mercer.tables.estimator import Tabular
 
 # One for each class, as far as there are that many; distinguishable also by those who see fewer colours.

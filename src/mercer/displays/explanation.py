@@ -10,8 +10,8 @@ from mercer.arrays import Floats, Indices
 from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes
 from mercer.displays.drawing import COLOURS, MOST_CURVES, MOST_IN_LEGEND, Picture, axes_for, colours, ink, short
 from mercer.explain import Explanation, PartialDependence, explain, partial_dependence
-from mercer.optional import require
 from mercer.parameters import integer, one_of
+from mercer.runtime.optional import require
 
 _KINDS = ("bar", "beeswarm")
 _RAISES, _LOWERS, _OTHERS = COLOURS[1], COLOURS[0], "0.6"

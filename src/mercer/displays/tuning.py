@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.data.sameness import key_of
 from mercer.displays.annotations import Axes, DataFrame, MaybeAxes
 from mercer.displays.drawing import COLOURS, Picture, frame, short
-from mercer.sameness import key_of
 
 
 class TuningDisplay(Picture):

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Floats, freeze
+from mercer.data.exact_parts import exact_parts
 from mercer.data.labels import signs
-from mercer.exact_parts import exact_parts
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
-from mercer.expansion import Expansion
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
 from mercer.fitting.families.shared_docs import shared_docs
@@ -38,6 +37,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.matrices import expect_room
 from mercer.parameters import integer, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
+from mercer.rkhs import Expansion
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
     Call,

@@ -19,9 +19,9 @@ from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import Outputs, as_dense, outputs_of
 from mercer.fitting.pipeline.machine import PartialDependenceMethods, attach_named
 from mercer.kernels.terms import Term
-from mercer.optional import require
 from mercer.parameters import integer
 from mercer.rkhs import Function, functions_of
+from mercer.runtime.optional import require
 
 
 def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = None) -> Floats:

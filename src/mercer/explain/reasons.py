@@ -17,8 +17,8 @@ from mercer.explain.outputs import Outputs, class_signs, outputs_of
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.kernels.matrices import dense
-from mercer.optional import require
 from mercer.parameters import integer
+from mercer.runtime.optional import require
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,9 +23,9 @@ from mercer.data.labels import Pair
 from mercer.explain.outputs import Outputs, as_dense, class_signs, outputs_of
 from mercer.fitting.pipeline.machine import ExplanationMethods, attach_named
 from mercer.kernels.terms import Term, Terms
-from mercer.optional import require
-from mercer.progress import Reporter
-from mercer.threads import effective_n_threads
+from mercer.runtime.optional import require
+from mercer.runtime.progress import Reporter
+from mercer.runtime.threads import effective_n_threads
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -30,8 +30,8 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
-from mercer.long_calls import abandonable
 from mercer.parameters import Seed, integer, one_of, positive, store
+from mercer.runtime.long_calls import abandonable
 
 
 def _eigenpairs_of(K: Floats, kernel: Kernel, where: str) -> tuple[Floats, Floats]:

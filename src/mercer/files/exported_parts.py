@@ -16,12 +16,12 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer.arrays import Floats
-from mercer.expansion import Expansion
 from mercer.files.model import Estimator
 from mercer.fitting.pipeline.state import chosen_of, has_function_per_class
 from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
+from mercer.rkhs import Expansion
 from mercer.tables.estimator import Tabular, as_pipeline
 from mercer.unsupervised.learner import Learner
 

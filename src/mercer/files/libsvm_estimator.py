@@ -20,12 +20,12 @@ from mercer import estimators
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.labels import to_dual_coef
 from mercer.data.table import Table
-from mercer.expansion import Expansion
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.kernels import Kernel
-from mercer.threads import effective_n_threads
+from mercer.rkhs import Expansion
+from mercer.runtime.threads import effective_n_threads
 
 # One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
 MACHINES: Final = {

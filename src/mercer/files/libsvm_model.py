@@ -31,10 +31,10 @@ import scipy.sparse as sp
 from mercer.arrays import Floats, Indices
 from mercer.data.labels import every_pair, plane_coefficients, votes, winner
 from mercer.errors import ModelFormatError
-from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel, kernel_named
+from mercer.rkhs import Expansion
 
 CLASSIFIERS: Final = ("c_svc", "nu_svc")
 SVM_TYPES: Final = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mercer import _core
 from mercer.arrays import Floats, is_sparse
 from mercer.files.atomic_write import replacing
-from mercer.threads import effective_n_threads
+from mercer.runtime.threads import effective_n_threads
 
 _OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _ROWS_AT_ONCE = 4096

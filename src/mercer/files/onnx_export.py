@@ -19,7 +19,7 @@ from mercer.files.atomic_write import replacing
 from mercer.files.exported_parts import Parts, Scaling
 from mercer.kernels.matrices import dense
 from mercer.kernels.recipe import ended
-from mercer.optional import require
+from mercer.runtime.optional import require
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 

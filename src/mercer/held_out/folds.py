@@ -17,11 +17,11 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
 from mercer.arrays import Floats, Indices, take
+from mercer.data.sameness import grouped, key_of
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.families.pairwise import JOINT
 from mercer.fitting.pipeline.fit import Fit
 from mercer.kernels import Kernel
-from mercer.sameness import grouped, key_of
 from mercer.tables.frame import part_of
 
 # The rows that a fold trains on, and those that it leaves out.

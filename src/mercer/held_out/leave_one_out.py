@@ -15,11 +15,11 @@ from sklearn.base import is_classifier
 
 from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
-from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.settlement import Settlement, chosen_b, settlements
 from mercer.problems.dual_problem import DualProblem
+from mercer.rkhs import Expansion
 from mercer.solvers.active_set.walk import Walk, settled, without
 
 

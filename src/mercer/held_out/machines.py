@@ -20,7 +20,7 @@ from mercer.data import samples
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
-from mercer.progress import Reporter
+from mercer.runtime.progress import Reporter
 from mercer.tables.frame import part_of
 
 

@@ -13,7 +13,7 @@ from mercer.kernels.over_features import Chi2, Laplacian, Tanimoto
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.spectrum import Spectrum
-from mercer.on_demand import suggesting
+from mercer.runtime.on_demand import suggesting
 
 __all__ = [
     "Chi2",

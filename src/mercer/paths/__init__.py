@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mercer.on_demand import on_demand
+from mercer.runtime.on_demand import on_demand
 
 __all__ = [
     "CPath",

@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer.arrays import Floats, Indices, sums_by
-from mercer.exact_parts import exact_parts, worth_exactness
+from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.problems.dual_problem import DualProblem
 
 

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
+from mercer.data.sameness import grouped, key_of_params
 from mercer.kernels import Kernel, kernel_accepts
-from mercer.sameness import grouped, key_of_params
 from mercer.tables.estimator import Tabular
 
 # Parameters that change a problem, but neither its samples nor its kernel: first those that grow with the price of

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats
-from mercer.sameness import key_of
+from mercer.data.sameness import key_of
 from mercer.selection.cells import Cells
 
 # Cells that are listed, and characters of a line, of a name in front of it, and of a parameter's value.

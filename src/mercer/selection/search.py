@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.held_out.machines import machine_of, weight_option
-from mercer.progress import Reporter
+from mercer.runtime.progress import Reporter
 from mercer.selection.cells import Cells
 from mercer.selection.grids import made
 from mercer.selection.result import params_told

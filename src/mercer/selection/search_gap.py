@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats
+from mercer.data.sameness import grouped, key_of_params
 from mercer.held_out.fold_fits import FoldFit
-from mercer.sameness import grouped, key_of_params
 from mercer.selection.cells import Cells
 from mercer.selection.grids import FALLING, PRICES, RISING, price_of, without
 

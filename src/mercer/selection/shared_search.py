@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import n_samples, stack
+from mercer.data.sameness import grouped, key_of_params
 from mercer.held_out.fold_fits import FoldFit, affordable, fit_folds
 from mercer.held_out.folds import SharedFolds, shares
-from mercer.sameness import grouped, key_of_params
 from mercer.selection.grids import OF_KERNELS, PRICES, prefix_and_machine, without
 from mercer.selection.scoring import NeedsModel, asks_predictions_only, score_of_values
 from mercer.selection.steps import Steps

@@ -19,7 +19,8 @@ from mercer.held_out.folds import folds_of
 from mercer.held_out.machines import weight_option
 from mercer.kernels import kernel_accepts
 from mercer.parameters import one_of
-from mercer.progress import Reporter
+from mercer.runtime.progress import Reporter
+from mercer.runtime.threads import effective_n_threads
 from mercer.selection.cells import Cells
 from mercer.selection.criteria import CRITERIA, check_criterion
 from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of, prefix_and_machine, price_of, with_own
@@ -31,7 +32,6 @@ from mercer.selection.shared_search import SharedSearch
 from mercer.selection.steps import Steps
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
-from mercer.threads import effective_n_threads
 
 
 def tune(

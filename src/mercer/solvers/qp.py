@@ -25,10 +25,10 @@ from mercer.certificates.dual import certify
 from mercer.certificates.joint import certify_joint
 from mercer.certificates.least_squares import certify_solution, is_exact, joint
 from mercer.gram.gram import Gram
-from mercer.optional import require
 from mercer.problems.dual_problem import DualProblem, QuadraticProgram
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.optional import require
 from mercer.solution import Report, Solution, Stop, StopReason
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.least_squares.solution import LeastSquaresSolution

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.optional import require
+from mercer.runtime.optional import require
 from mercer.tables import dialect
 from mercer.tables.cells import is_missing
 from mercer.tables.dialect import INTEGER, NUMBER, PADDED, Dialect

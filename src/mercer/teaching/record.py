@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
 from mercer.fitting.pipeline.machine import TraceMethods, attach_named
-from mercer.optional import require
+from mercer.runtime.optional import require
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mercer.on_demand import suggesting
+from mercer.runtime.on_demand import suggesting
 from mercer.theory.bound import Assumption, Bound
 from mercer.theory.complexity import (
     Complexity,

@@ -24,9 +24,9 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
-from mercer.long_calls import abandonable
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
+from mercer.runtime.long_calls import abandonable
 from mercer.theory.bound import numbers
 
 # K, its eigenvectors and the work of LAPACK: 24 bytes for each of n² entries, 600 MB.

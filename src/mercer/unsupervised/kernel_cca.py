@@ -23,13 +23,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
-from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Kind, check_state, declared, expect, fitted, set_fitted, state_of
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
+from mercer.rkhs import Expansion
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
 from mercer.unsupervised.learner import Learner, Reader

@@ -26,12 +26,12 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, row_blocks
-from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import integer
+from mercer.rkhs import Expansion
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import balanced
 from mercer.unsupervised.learner import Learner

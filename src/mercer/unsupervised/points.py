@@ -22,13 +22,13 @@ from scipy import linalg
 from mercer.arrays import Floats, Indices, add_gram, mirror, moments, n_samples, row_blocks, take
 from mercer.data.chunks import Chunk
 from mercer.errors import NonPSDKernelWarning
-from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import gram_for
 from mercer.gram.landmarks import draw
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels import Kernel
+from mercer.rkhs import Expansion
 from mercer.solution import Report
 from mercer.solvers.least_squares.solution import memory_error
 from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs

@@ -22,13 +22,13 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
-from mercer.expansion import Expansion
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of
+from mercer.rkhs import Expansion
 from mercer.solution import Report
 from mercer.unsupervised.eigenpairs import leading_of_walk
 from mercer.unsupervised.kernel_kmeans import Clustering, cluster

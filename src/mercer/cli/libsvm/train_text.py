@@ -26,7 +26,7 @@ from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libs
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.fitting.reports.dual_margins import n_bounded
 from mercer.kernels import as_kernel
-from mercer.progress import waiting
+from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
     from mercer.cli.report import Rows

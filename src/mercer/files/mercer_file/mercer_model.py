@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.expansion import Expansion
 from mercer.files.liblinear_estimator import MACHINES as LINEAR_MACHINES
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
@@ -21,10 +20,11 @@ from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.mercer_file.model_file import machines_in
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.fitting.reports.dual_margins import free_and_bounded
-from mercer.optional import require
+from mercer.rkhs import Expansion
+from mercer.runtime.optional import require
+from mercer.runtime.threads import effective_n_threads
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
-from mercer.threads import effective_n_threads
 from mercer.unsupervised.learner import Learner
 
 # Parameters of a training, of which a model that another program trained says nothing.

@@ -35,7 +35,7 @@ from mercer.fitting.pipeline.state import (
     expect,
 )
 from mercer.kernels import Kernel
-from mercer.threads import effective_n_threads
+from mercer.runtime.threads import effective_n_threads
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
     "Any": lambda value: True,  # vectors and coefficients, dense, sparse or texts: checked with what they belong to
 }
 _NESTED: Final = {
-    "Expansion": Declared({"Expansion": "mercer.expansion"}),
+    "Expansion": Declared({"Expansion": "mercer.rkhs"}),
     "Curves": Declared(
         {
             "Sigmoids": "mercer.calibration.sigmoid",

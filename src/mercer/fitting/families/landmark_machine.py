@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Data, Weights, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
-from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
@@ -25,6 +24,7 @@ from mercer.gram.landmarks import Landmarks, draw, leverage_scores
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.problems.least_squares import RidgeProblem
+from mercer.rkhs import Expansion
 from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
 
 # Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.

@@ -19,10 +19,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
+from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.data.labels import class_weights
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
-from mercer.exact_parts import exact_parts, worth_exactness
-from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods, kernel_of
@@ -46,6 +45,7 @@ from mercer.gram.sums import Sums
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
+from mercer.rkhs import Expansion
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error

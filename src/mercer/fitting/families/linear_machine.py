@@ -21,10 +21,10 @@ from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram.linear_rows import LinearRows
 from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
+from mercer.runtime.threads import effective_n_threads
 from mercer.solution import Solve
 from mercer.solvers.linear.choose import METHODS, solve_linear
 from mercer.solvers.linear.referee import LinearSolution
-from mercer.threads import effective_n_threads
 
 # Classes of samples with at most this many entries are solved one after another: starting threads takes longer
 # (iris: 3.4 ms with threads on a busy machine, 2.7 ms without).

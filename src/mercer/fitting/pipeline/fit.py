@@ -40,9 +40,9 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
 from mercer.parameters import iterations, positive
+from mercer.runtime.threads import effective_n_threads
 from mercer.solution import Stop
 from mercer.solvers.deadline import GRACE_SECONDS, in_time
-from mercer.threads import effective_n_threads
 
 if TYPE_CHECKING:
     from mercer.fitting.pipeline.machine import Machine

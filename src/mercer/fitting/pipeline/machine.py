@@ -26,7 +26,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, moments
 from mercer.errors import ModelFormatError
-from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
     Array,
@@ -45,10 +44,10 @@ from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.matrices import narrowed
-from mercer.on_demand import methods_named
 from mercer.parameters import declare_parameters
-from mercer.rkhs import functions_of
-from mercer.threads import effective_n_threads
+from mercer.rkhs import Expansion, functions_of
+from mercer.runtime.on_demand import methods_named
+from mercer.runtime.threads import effective_n_threads
 
 # --- methods from rooms above -----------------------------------------------------------------------------------------
 #

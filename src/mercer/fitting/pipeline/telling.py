@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mercer import _core
 from mercer.arrays import Data
 from mercer.errors import warn_user
-from mercer.progress import Pace, Reporter
+from mercer.runtime.progress import Pace, Reporter
 from mercer.solution import Report
 
 try:  # scikit-learn has callbacks from 1.9 on

@@ -17,13 +17,13 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, freeze, sums_by, take
 from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
+from mercer.data.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.data.merging import Merged
 from mercer.data.table import Table
-from mercer.exact_parts import exact_parts, lacking, worth_exactness
-from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions
 from mercer.gram.linear_rows import weight_vectors
+from mercer.rkhs import Expansion
 
 if TYPE_CHECKING:
     from mercer.fitting.pipeline.machine import Machine

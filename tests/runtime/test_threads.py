@@ -11,7 +11,7 @@ import pytest
 import threadpoolctl
 
 from mercer import _core
-from mercer.threads import effective_n_threads
+from mercer.runtime.threads import effective_n_threads
 from reference.child import core_only, run_python
 
 
@@ -106,7 +106,7 @@ def test_other_libraries_called_core_are_not_ours(tmp_path):
     code = f"""
         import ctypes, threadpoolctl
         ctypes.CDLL({str(compiled)!r})
-        import mercer.threads
+        import mercer.runtime.threads
         print(sum(lib["internal_api"] == "mercer" for lib in threadpoolctl.threadpool_info()))
         with threadpoolctl.threadpool_limits(1):
             pass
@@ -117,7 +117,7 @@ def test_other_libraries_called_core_are_not_ours(tmp_path):
 def test_a_worker_of_joblib_takes_its_share():
     code = """
         import joblib
-        from mercer.threads import effective_n_threads
+        from mercer.runtime.threads import effective_n_threads
         cpus = joblib.cpu_count()
         print(cpus, *joblib.Parallel(n_jobs=2)(joblib.delayed(effective_n_threads)(None) for _ in range(4)))
     """

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 import mercer
 from mercer import _core
-from mercer.optional import EXTRAS
+from mercer.runtime.optional import EXTRAS
 
 _REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib")
 _OPTIONAL = (*EXTRAS, "pandas", "polars")

@@ -14,16 +14,16 @@ import time
 import numpy as np
 import pytest
 
-from mercer import progress
 from mercer.cli.terminal import show_warning
 from mercer.errors import MissingExtraError
 from mercer.files.libsvm_text import write_libsvm
-from mercer.progress import Reporter, Sign, waiting
+from mercer.runtime import progress
+from mercer.runtime.progress import Reporter, Sign, waiting
 
 # Says when the first fit begins, and hides rich.
 COMMAND = """
 import sys
-from mercer import progress
+from mercer.runtime import progress
 from mercer.cli.main import main
 from mercer.errors import MissingExtraError
 def missing(*_):

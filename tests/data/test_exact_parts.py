@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mercer import SVC, KernelMachineRegressor, RLSRegressor
-from mercer.exact_parts import exact_parts, lacking
+from mercer.data.exact_parts import exact_parts, lacking
 
 EPS = float(np.finfo(float).eps)
 

@@ -10,7 +10,7 @@ import pytest
 
 from mercer.features import Nystrom, mercer_expansion
 from mercer.kernels import Gaussian
-from mercer.long_calls import abandonable
+from mercer.runtime.long_calls import abandonable
 from mercer.theory import iteration_path
 
 X = np.random.default_rng(0).normal(size=(30, 2))

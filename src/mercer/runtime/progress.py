@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from mercer.errors import MissingExtraError
-from mercer.optional import require
+from mercer.runtime.optional import require
 
 # A pace that was seen for less time than this says little.
 _PACE_SECONDS = 1.0

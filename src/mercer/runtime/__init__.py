@@ -1,0 +1,1 @@
+"""What every room stands on: names on demand, optional packages, threads, long calls, progress, versions."""
