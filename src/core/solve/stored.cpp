@@ -22,11 +22,11 @@ namespace {
 constexpr std::int64_t kElementsBetweenPolls = 1 << 20;
 // Steps per variable before variables are dropped (a9a, 8,000 rows at C = 100: 65,000 steps, half the time).
 constexpr std::int64_t kWholeSteps = 1;
-// A part pays if it has at most this share of all variables (spam at C = 10,000: 0.3 to 0.5 take the same time, 0.6 a
-// quarter more), and at most this many, which is 64 MB of float32.
+// A part has at most this share of all variables (spam at C = 1,000 and more: 0.3 to 0.6 differ by no more than noise),
+// and at most this many, which is 64 MB of float32.
 constexpr double kPartShare = 0.4;
 constexpr std::size_t kLargestPart = 4096;
-// Steps per variable of a part before a Newton step (spam at C = 1,000 and 10,000: 4 to 8 take the same time).
+// Steps per variable of a part before a Newton step (on the same: 3 to 12 differ by no more than noise).
 constexpr std::int64_t kStepsBeforeNewton = 6;
 // The most free variables of a Newton step: one factor takes a few hundredths of a second.
 constexpr std::size_t kMostFree = 2048;
