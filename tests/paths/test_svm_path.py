@@ -1,5 +1,6 @@
 """The path in C: every C against direct solves, its ends, and what it refuses."""
 
+import itertools
 import math
 
 import matplotlib
@@ -163,6 +164,22 @@ def test_equal_rows_with_both_labels(bias):
         assert path.at(C).certificate_.violation < 1e-8
 
 
+@pytest.mark.parametrize("seed", range(2, 8))
+def test_a_path_that_begins_where_all_are_bounded(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.uniform(-1.5, 1.5, size=(16, 2)), np.arange(16) % 2
+    X[:, 0] += 0.8 * y
+    whole = svm_path(X, y, gamma=0.1)
+    segments = zip(whole.C_[:-1], whole.C_[1:], whole.n_free_[1:], whole.intercept_[1:], strict=True)
+    bounded = [(0.5 * (left + right), right, b) for left, right, n_free, b in segments if n_free == 0]
+    assert bounded
+    for C, right, b in bounded:
+        part = svm_path(X, y, gamma=0.1, C_min=C)
+        assert part.C_[0] == pytest.approx(right, rel=1e-9)
+        assert part.n_free_[0] == 0
+        assert part.intercept_[0] == pytest.approx(b, abs=1e-9)
+
+
 def test_a_part_of_the_path():
     X, y, weight, options, _ = random_problem(3)
     whole, part = svm_path(X, y, sample_weight=weight, **options), None
@@ -195,6 +212,52 @@ def test_what_is_seen_at_breakpoints():
     assert path.error(X, y, [C])[0] == pytest.approx(wrong)
     assert path.n_checks_ >= 0
     assert path.largest_violation_ < 1e-8
+
+
+def assert_optimal(K, sign, alpha, bound, b):
+    """The conditions of Karush, Kuhn and Tucker."""
+    ahead = sign * (K @ (sign * alpha) + b) - 1
+    assert ahead[alpha < bound * (1 - 1e-13)].min(initial=0.0) >= -1e-9
+    assert ahead[alpha > 1e-13 * bound].max(initial=0.0) <= 1e-9
+
+
+def peer_sides(K, y, C, weight):
+    """Which α are zero (0), free (1) and at their bound (2), by LIBSVM."""
+    peer = PeerSVC(kernel="precomputed", C=C, tol=1e-12).fit(K, y, sample_weight=weight)
+    share = np.zeros(len(y))
+    share[peer.support_] = np.abs(peer.dual_coef_[0]) / (C * weight[peer.support_])
+    return np.where(share < 1e-7, 0, np.where(share > 1 - 1e-7, 2, 1))
+
+
+@pytest.mark.parametrize("weights", ["equal", "one or two", "any"])
+@pytest.mark.parametrize("seed", range(4))
+def test_sets_and_intercepts_are_those_of_the_dual_solution(seed, weights):
+    """With equal bounds no α is free alone: the others sum to a multiple of C. Where all are bounded, b has a range."""
+    rng = np.random.default_rng(seed)
+    n = 24
+    X, y = rng.uniform(-1.5, 1.5, size=(n, 2)), np.arange(n) % 2
+    X[:, 0] += 0.8 * y
+    weight = {"equal": np.ones(n), "one or two": rng.integers(1, 3, n) * 1.0, "any": rng.uniform(0.5, 2, n)}[weights]
+    gamma, sign = (4.0, 0.1)[seed % 2], np.where(y == 1, 1.0, -1.0)
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    path = svm_path(X, y, gamma=gamma, sample_weight=weight, C_min=0.02, C_max=50)
+    ends = np.r_[0.02, path.C_]
+    if weights == "equal":
+        assert (path.n_free_ == 0).any()
+        assert not (path.n_free_ == 1).any()
+    before = None
+    for k, (left, right) in enumerate(itertools.pairwise(ends)):
+        assert_optimal(K, sign, path.alpha(right), right * weight, path.intercept_[k])
+        for C in (left, 0.9 * left + 0.1 * right, 0.5 * (left + right)):
+            b = path.decision_function(X[:1], [C])[0, 0] - K[0] @ (sign * path.alpha(C))
+            assert_optimal(K, sign, path.alpha(C), C * weight, b)
+        if right < left * (1 + 1e-3):
+            before = None  # the same sets to LIBSVM's precision
+            continue
+        sides = peer_sides(K, y, 0.5 * (left + right), weight)
+        assert ((sides == 1).sum(), (sides == 2).sum()) == (path.n_free_[k], path.n_bounded_[k])
+        assert before is None or (sides != before).any()  # else this is no breakpoint
+        before = sides
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
-from mercer.solvers.active_set.sets import LOWER, UPPER, Family, KernelRows, Segment
+from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Family, KernelRows, Segment
 from mercer.solvers.active_set.walk import Stalled, Walk, settled
 from mercer.solvers.dual.certified import solve_certified
 
@@ -226,7 +226,7 @@ class _Watch:
                 walk.t, found.stop_reason = min(t, self._resolved(walk, segment)), "rounding floor"
                 return True
             free = len(walk.order)
-            bounded = int(np.count_nonzero(beta)) - free
+            bounded = int(np.count_nonzero(beta[walk.side != FREE]))
             energy, b = walk.energy(t, segment), segment.b_at(t)
             if found.constant:
                 b = float(beta.sum())

@@ -6,6 +6,9 @@ residual of a bounded one would change its sign:
 
     β at its lower bound: ρ ≤ 0        free: ρ = 0        β at its upper bound: ρ ≥ 0
 
+With a bias a single free variable is what the others leave of the sum. Where that is one of its bounds it is put there:
+all are bounded, b has an interval, and the next event is where that closes.
+
 A variable that would make the equations singular never joins F (Sentelle, Anagnostopoulos and Georgiopoulos, 2016).
 Its row is a combination of the free ones' rows. Moving it, and the free ones against it, changes no residual; it moves
 until it, or one of them, has reached a bound, and then takes that one's place. Values follow from the sets alone, by a
@@ -83,12 +86,14 @@ class Walk(Sets):
                 renewed = False
                 if event is None:
                     self.t = end
+                    self._rest()
                     return
                 self.t, v, hit = event
                 if seen is not None and seen(self, segment):
                     return
                 if self.side[v] == FREE:
                     self.let_go(v, hit)
+                    self._rest(onwards=True)
                 else:
                     self._enter(v, segment, end)
             self.steps += 1
@@ -196,6 +201,27 @@ class Walk(Sets):
             if not root < at:
                 return at, i
             at = root
+
+    def _rest(self, *, onwards: bool = False) -> None:
+        """Put a single free variable onto a bound, if that is where the sum leaves it: now or, `onwards`, from now on.
+
+        It is what the bounded ones leave of the sum. With bounds of 0 and C that is 0 or C, so that all are bounded and
+        b has an interval; with other bounds, or another total, it may be inside its own.
+        """
+        family = self.family
+        if family.total is None or len(self.order) != 1 or math.isinf(self.t):
+            return
+        (v,) = self.order
+        self._sum = self._at.sum(axis=0)  # without what changes have rounded off
+        own = Line(family.total.start - self._sum[0], family.total.slope - self._sum[1])
+        rounding = _EPS * family.n * float(np.abs(self._at[:, 0] + self.t * self._at[:, 1]).sum())
+        for bound, side in ((family.lower, LOWER), (family.upper, UPPER)):
+            if not abs(own(self.t) - (bound.start[v] + self.t * bound.slope[v])) <= rounding:
+                continue
+            if onwards and abs(own.slope - bound.slope[v]) > self.flat(bound.slope[[v]]) / self.unit:
+                continue
+            self.let_go(v, side)
+            return
 
     def _enter(self, v: int, segment: Segment, end: float) -> None:
         z = self.combination(v)
