@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
-from mercer.solvers.dual.hulls import solve_reduced_hulls
+from mercer.solvers.dual.hulls import solve_hulls
 
 # "auto": this ν where it is feasible, else 0.99 of the largest feasible one.
 _USUAL_NU = 0.5
@@ -141,7 +142,7 @@ class NuSVC(PairwiseClassifier):
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            solve = self._solver_around(solve_reduced_hulls)
+            solve = self._solver_around(partial(solve_hulls, reduced=True))
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 

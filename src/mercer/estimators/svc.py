@@ -34,7 +34,7 @@ from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers import JOINT_SOLVERS
-from mercer.solvers.dual.hard_margin import solve_hard_margin
+from mercer.solvers.dual.hulls import solve_hard_margin
 
 
 @shared_docs

@@ -23,6 +23,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE
 from mercer.certificates.representer import certify_representer, scale_certificate
 from mercer.gram.gram import Gram
+from mercer.losses import Hinge
 from mercer.problems.classification import soft_margin
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Report, Stop, StopReason
@@ -31,9 +32,6 @@ from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-
-# Conjugate gradients solve a Newton system to this share of its right-hand side, and the next Newton step corrects it.
-_RESIDUAL_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +52,8 @@ def solve_representer(
     report: Report | None = None,
 ) -> tuple[RepresenterSolution, Certificate]:
     """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
+    if isinstance(problem.loss, Hinge):
+        return _by_dual(problem, gram, stop, start, report)
     n, lam = gram.n, problem.lam
     proof = ProofTime(gram, stop)
     c, b = (np.zeros(n), 0.0) if start is None else (start.c, start.b)
@@ -166,7 +166,8 @@ class _System:
         def apply(P: Floats) -> Floats:
             return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P))
 
-        target = _RESIDUAL_SHARE * np.sqrt(np.sum(R * R, axis=0))
+        # To three digits, since the next Newton step corrects what is left.
+        target = 1e-3 * np.sqrt(np.sum(R * R, axis=0))
         limits = Stop(0.0, 200, deadline=stop.deadline)
         return conjugate_gradient(apply, R, precondition, target, limits).X
 
@@ -212,16 +213,10 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
     return b
 
 
-def solve_hinge(
-    problem: RepresenterProblem,
-    gram: Gram,
-    stop: Stop,
-    start: RepresenterSolution | None = None,
-    report: Report | None = None,
+def _by_dual(
+    problem: RepresenterProblem, gram: Gram, stop: Stop, start: RepresenterSolution | None, report: Report | None
 ) -> tuple[RepresenterSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol` for the hinge, by the dual solver.
-
-    Without a second derivative it is out of Newton's reach.
+    """The hinge's minimiser: without a second derivative it is out of Newton's reach.
 
         λ‖f‖² + Σ w_i max(0, 1 − y_if(x_i))  =  2λ · [½‖f‖² + Σ C_i max(0, 1 − y_if(x_i))],    C_i = w_i/2λ
 
