@@ -69,7 +69,7 @@ def _watched(fit: Callable[[], Any]) -> tuple[dict[str, float], Gram, np.ndarray
 
 def _bound(gram: Gram, beta: np.ndarray) -> float:
     """Seconds of one fused float32 pass, the samples prepared before; the least of three."""
-    fresh = gram_for(gram.kernel, gram.X, gram.budget, effective_n_threads(None))
+    fresh = gram_for(gram.kernel, gram._source.X, gram.budget, effective_n_threads(None))
     fresh.product(beta, dtype=np.float32)
     seconds = []
     for _ in range(3):

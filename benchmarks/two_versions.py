@@ -67,7 +67,7 @@ def cases(folder: str) -> dict[str, Callable[[], Callable[[], Any]]]:
     def tuned(name: str, **grid: Any) -> Callable[[], Callable[[], Any]]:
         def ready() -> Callable[[], Any]:
             X, y = small(name) if name in ("iris", "breast_cancer", "digits") else binary(name)
-            return lambda: mercer.tune(mercer.SVC(), X, y, cv=5, **grid)
+            return lambda: mercer.tune(mercer.SVC(), X, y, cv=5, grid=grid or None)
 
         return ready
 

@@ -128,7 +128,7 @@ def test_more_columns_than_memory_are_refused_before_anything_is_allocated(estim
     Nor an attempt, which ends the process on a system that promises memory it does not have.
     """
     for room in (fit_module, linear):
-        monkeypatch.setattr(room, "widened", None)
+        monkeypatch.setattr(room, "over_all_columns", None)
     with pytest.raises(MemoryError, match=r"X has 1,099,511,627,777 columns.*8796 GB.*hash them"):
         estimator.fit(_columns_beyond_31_bits(), [0, 1, 0, 1])
 

@@ -1,5 +1,5 @@
-// The violation of optimality, and the variables that a block step should take: src/mercer/problems/working_set.py for
-// large problems.
+// The violation of optimality, and the variables that a block step should take, for large problems;
+// tests/reference/working_set.py says the same in NumPy.
 #pragma once
 
 #include <cstddef>

@@ -45,6 +45,7 @@ class _KernelMachine(MachineMethods, Machine):
     loss: str | Loss = "logistic"
     lam: float = 1.0
     _: KW_ONLY
+    max_time: float | None = None
     kernel: KernelChoice = "rbf"
     degree: int = 3
     gamma: float | str = "scale"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -81,7 +81,6 @@ class _Second(Kind):
 
 
 @shared_docs
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel canonical correlation analysis: functions of two views of the samples that go together.
 
@@ -127,7 +126,8 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     array([1.])
     """
 
-    n_components: int = field(default=2, kw_only=False)
+    n_components: int = 2
+    _: KW_ONLY
     kappa: float = 0.01
     kernel_y: KernelLike | None = None
 

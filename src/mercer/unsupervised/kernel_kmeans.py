@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -240,11 +240,11 @@ def _distances(points: Points, squares: Floats, i: int) -> Floats:
     return np.asarray(np.maximum(squares - 2 * points.column(i) + squares[i], 0.0))
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Samples that k-means divides into clusters, where they are or in eigenvectors."""
 
-    n_clusters: int = field(default=8, kw_only=False)
+    n_clusters: int = 8
+    _: KW_ONLY
     n_init: int = 10
 
     def _check_parameters(self) -> None:
@@ -284,7 +284,6 @@ class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn i
 
 
 @shared_docs
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering):  # type: ignore[misc]  # scikit-learn is untyped
     """k-means clustering in feature space.
 
@@ -331,6 +330,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering
     array([ True])
     """
 
+    _: KW_ONLY
     max_iter: int = -1
 
     _default_steps = 300

@@ -16,7 +16,6 @@ which is iterated from the vector at which g is largest. A step that would lower
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,6 @@ from mercer.unsupervised.points import one_point, points_of
 
 
 @shared_docs
-@dataclass(eq=False, repr=False, kw_only=True)
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel principal component analysis: the directions of feature space along which samples vary most.
 
@@ -83,7 +81,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     True
     """
 
-    n_components: int | None = field(default=None, kw_only=False)
+    n_components: int | None = None
 
     FITTED = fitted(
         eigenvalues_=Array("outputs", required=True),

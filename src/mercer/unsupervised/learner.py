@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 from mercer.fitting.families.shared_docs import shared_docs
@@ -15,19 +15,17 @@ from mercer.parameters import integer
 from mercer.solution import Report
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 
+    _: KW_ONLY
     kernel: KernelLike = "rbf"
     degree: int = 3
     gamma: float | str = "scale"
     coef0: float = 0.0
     n_landmarks: int | None = None
     cache_size: float = 1000
-    verbose: bool = False
     random_state: Any = None
-    n_jobs: int | None = None
 
     FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
 

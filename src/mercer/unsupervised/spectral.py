@@ -12,7 +12,7 @@ Affinities that are mostly zero are a sparse matrix: one that was given, or that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,6 @@ def _extends(model: SpectralClustering) -> bool:
 
 
 @shared_docs
-@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralClustering(Clustering):
     """Spectral clustering with the values of any kernel that is never negative as affinities.
 
@@ -178,6 +177,7 @@ class SpectralClustering(Clustering):
     True
     """
 
+    _: KW_ONLY
     affinity: str | None = None
     n_neighbors: int = 10
 

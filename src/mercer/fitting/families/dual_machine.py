@@ -90,6 +90,7 @@ class DualMachine(MachineMethods, Machine):
     )
 
     _: KW_ONLY
+    max_time: float | None = None
     kernel: KernelChoice = "rbf"
     degree: int = 3
     gamma: float | str = "scale"

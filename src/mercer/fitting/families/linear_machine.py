@@ -44,6 +44,7 @@ class LinearMachine(MachineMethods, Machine):
     )
 
     _: KW_ONLY
+    max_time: float | None = None
     bias: bool | str = True
     intercept_scaling: float = 1.0
     tol: float | None = 1e-4

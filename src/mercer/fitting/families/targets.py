@@ -34,6 +34,7 @@ class OutputsMachine(MachineMethods, Machine):
     FITTED = CERTIFIED
 
     _: KW_ONLY
+    max_time: float | None = None
     kernel: KernelChoice = "rbf"
     degree: int = 3
     gamma: float | str = "scale"

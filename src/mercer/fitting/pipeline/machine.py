@@ -176,7 +176,6 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     _: KW_ONLY
     verbose: bool = False
-    max_time: float | None = None
     n_jobs: int | None = None
 
     # Parameters of scikit-learn's machine that this one lacks, and what they are here.
