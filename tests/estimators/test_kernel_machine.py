@@ -18,7 +18,7 @@ from mercer.gram import gram_for
 from mercer.losses import Hinge, Huber, Logistic, Squared, SquaredHinge
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Stop
-from mercer.solvers.representer import solve_hinge, solve_representer
+from mercer.solvers.representer import solve_representer
 from reference.losses import LogCosh
 
 rng = np.random.default_rng(5)
@@ -177,10 +177,9 @@ def test_dual_value_is_the_fenchel_dual(loss, c):
 
 @pytest.mark.parametrize("loss", [*LOSSES, Hinge()], ids=lambda loss: type(loss).__name__)
 def test_a_solve_goes_on_from_an_earlier_solution(loss):
-    solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
     problem, gram = RepresenterProblem(targets(loss), WEIGHT, loss, LAM, True), gram_for(GAUSSIAN, X)
-    solution, certificate = solve(problem, gram, Stop(1e-9, 100))
-    again, same = solve(problem, gram, Stop(1e-8, 100), solution)
+    solution, certificate = solve_representer(problem, gram, Stop(1e-9, 100))
+    again, same = solve_representer(problem, gram, Stop(1e-8, 100), solution)
     assert solution.steps > 0
     assert again.steps == 0
     assert same.primal == pytest.approx(certificate.primal, rel=1e-8)

@@ -15,7 +15,7 @@ from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
-from mercer.solvers.dual.hulls import solve_hulls, solve_reduced_hulls
+from mercer.solvers.dual.hulls import solve_hulls
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.linear import dual_kernel
 from mercer.solvers.qp import solve_by_qp, solve_joint_by_qp
@@ -71,7 +71,7 @@ def dual_cases():
             yield f"rows, {name}", SolverCase(by_rows, problem, gram_for(Linear(), X), value)
     for name, problem, solve in (
         ("hulls", hulls(Y), solve_hulls),
-        ("reduced hulls", reduced_hulls(Y, W, 0.3), solve_reduced_hulls),
+        ("reduced hulls", reduced_hulls(Y, W, 0.3), partial(solve_hulls, reduced=True)),
     ):
         yield name, done_at_once(solve, problem, gram_for(Gaussian(gamma=2.0), X), by_clarabel(problem, rbf(2.0))[0])
 

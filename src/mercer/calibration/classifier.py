@@ -121,9 +121,7 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
         counted = weight > 0
         own = self.probabilities_.own_scores(f[counted], codes[counted])
         self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(model, name):
-                setattr(self, name, getattr(model, name))
+        samples.copy_columns(model, self)
         return self
 
     def _decided(self, X: Any) -> Floats:

@@ -21,7 +21,6 @@ def laplace_scale(residuals: Floats) -> float:
 
 N_MARKS = 10
 _HALF = N_MARKS // 2
-_LEAST, _MOST = 0.001, 0.999
 
 
 def density_marks(decisions: Floats) -> Floats:
@@ -44,6 +43,6 @@ def normal_probabilities(decisions: Floats, marks: Floats) -> Floats:
     """0.001, 0.1, 0.2, ... 0.9, 0.999, by the marks below each value."""
     below = np.searchsorted(marks, decisions, side="right")
     out = np.minimum(below, N_MARKS - 1) / float(N_MARKS)
-    out[decisions < marks[0]] = _LEAST
-    out[decisions > marks[-1]] = _MOST
+    out[decisions < marks[0]] = 0.001
+    out[decisions > marks[-1]] = 0.999
     return np.asarray(out)

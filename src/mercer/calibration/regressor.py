@@ -22,6 +22,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length, chec
 from mercer.arrays import Floats, row_blocks
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
+from mercer.data import samples
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.reports.notebook import ShowsCertificate
@@ -115,9 +116,7 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
             self.residuals_ = np.abs(self._functions_.residuals)
         else:
             self._learn_folds(machine, X, y, sample_weight)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(machine, name):
-                setattr(self, name, getattr(machine, name))
+        samples.copy_columns(machine, self)
         return self
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:

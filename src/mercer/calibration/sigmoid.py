@@ -13,8 +13,6 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
 
-_MOST_STEPS = 100
-
 
 @dataclass(frozen=True)
 class Search:
@@ -64,7 +62,7 @@ def likeliest(values: Floats, starts: Indices, offset: Floats, search: Search) -
     """a, of either sign, and b of each output, from a = 0 and some b on; `values`: f, the targets and the weights."""
     n, ends = len(starts), np.append(starts[1:], values.shape[1])
     slope, offset, going = np.zeros(n), offset.copy(), np.arange(n)
-    for _ in range(_MOST_STEPS):
+    for _ in range(100):  # as in LIBSVM
         # Only outputs that still move are computed.
         places = np.concatenate([np.arange(a, b) for a, b in zip(starts[going], ends[going], strict=True)])
         sizes = ends[going] - starts[going]

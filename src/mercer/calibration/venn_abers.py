@@ -18,7 +18,6 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
 
-_HALVINGS = 60  # of [0, 1]: p is then known to the last digit
 # Values of f that differ by less than this share of the largest count as equal: rounding must not decide their order.
 _EQUAL_SHARE = 1e-9
 
@@ -77,7 +76,7 @@ def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) 
 def _slope(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> Floats:
     """p_c at every place: the largest t with min_b (S_b − t W_b) + c − t ≥ min_a (S_a − t W_a)."""
     low, high = np.zeros(len(i)), np.ones(len(i))
-    for _ in range(_HALVINGS):
+    for _ in range(60):  # halvings of [0, 1]: p is then known to the last digit
         t = (low + high) / 2.0
         a, b = left.lowest(i, t), right.lowest(r, -t)
         # W of the right hull is mirrored: S_b − t W_b = S + t (−W)

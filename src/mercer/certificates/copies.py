@@ -18,9 +18,10 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import EQUALITY, Certificate, allowing_for
 from mercer.certificates.table import CertificateTable
+from mercer.gram.rounding import DOUBLE
 
 # A share and its product with a coefficient are rounded; a little more for the sums here.
-_ROUNDOFF = 4 * 2.0**-53
+_ROUNDOFF = 4 * DOUBLE
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,12 @@ from mercer.certificates.certificate import Certificate, allowing_for
 from mercer.certificates.dual import certify
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
+from mercer.gram.rounding import DOUBLE
 from mercer.problems import classification
 from mercer.problems.dual_problem import DualProblem
 
 # Of one quotient, and a little more for the sums here.
-_ROUNDOFF = 1.01 * 2.0**-53
+_ROUNDOFF = 1.01 * DOUBLE
 
 
 @dataclass(frozen=True)

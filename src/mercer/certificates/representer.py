@@ -29,8 +29,6 @@ from mercer.problems.representer import RepresenterProblem
 
 # The relative error of a loss or its derivative at a given float, times a weight.
 _LOSS_ERROR = gamma(16)
-# The first shift around t as a share of the largest |f|, and its growth.
-_FIRST_SHIFT, _SHIFT_FACTOR, _MOST_SHIFTS = 2.0**-52, 8.0, 40
 
 
 def certify_representer(
@@ -100,13 +98,16 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
     if not problem.bias:
         return g, g, 0.0
     summed = of_sums(len(f))
-    shift, step = 0.0, _FIRST_SHIFT * max(float(np.abs(f).max(initial=0.0)), float(np.finfo(float).tiny))
-    for _ in range(_MOST_SHIFTS):
+    # The first shift is a rounding of the largest |f|, the next ones eight times the one before. Any shift whose two
+    # sums pass the test is right; a larger one only makes the gap wider.
+    float64 = np.finfo(float)
+    shift, step = 0.0, float(float64.eps) * max(float(np.abs(f).max(initial=0.0)), float(float64.tiny))
+    for _ in range(40):
         below, above = (problem.gradient(f - shift), problem.gradient(f + shift)) if shift else (g, g)
         slack = [(_LOSS_ERROR + summed) * float(np.abs(some).sum()) for some in (below, above)]
         if float(below.sum()) + slack[0] <= 0 <= float(above.sum()) - slack[1]:
             return below, above, shift
-        shift, step = step, _SHIFT_FACTOR * step
+        shift, step = step, 8.0 * step
     return g, g, np.inf
 
 

@@ -28,6 +28,13 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     return checked if checked.flags.aligned else checked.copy()
 
 
+def copy_columns(fitted: Any, estimator: Any) -> None:
+    """Give another estimator the number and the names of the columns that one was fitted on."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+
+
 def is_plain(values: Any, dimensions: int) -> bool:
     """Whether scikit-learn's checks would return this as it is; they take a tenth of a small fit."""
     return (

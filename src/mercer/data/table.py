@@ -15,10 +15,6 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.arrays import Floats, Indices
 
-# Up to this many outputs a matrix of all cells is not larger than a sparse one of two entries per row, and is made in a
-# fraction of the time.
-_FEW_COLUMNS = 3
-
 
 @dataclass(frozen=True, eq=False)
 class Table:
@@ -73,6 +69,8 @@ class Table:
 
     def matrix(self) -> Any:
         """For whoever keeps it: an array if it has few columns, else as scipy has it."""
-        if self.n_columns <= _FEW_COLUMNS:
+        # Up to three columns all cells are not more memory than two entries per row, and are made in a fraction of the
+        # time.
+        if self.n_columns <= 3:
             return self.toarray()
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)

@@ -15,9 +15,6 @@ from mercer.displays.decision import DecisionDisplay, Plane, column_names, colum
 from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
 from mercer.runtime.optional import require
 
-# Columns of which all pairs still fit onto a screen.
-_MOST_COLUMNS = 7
-
 
 @dataclass(eq=False)
 class DecisionPairsDisplay:
@@ -86,10 +83,10 @@ class DecisionPairsDisplay:
             )
         titles = column_names(X, names)
         chosen = list(range(len(titles))) if features is None else [_number(one, titles) for one in features]
-        if not 2 <= len(set(chosen)) == len(chosen) <= _MOST_COLUMNS:
+        # All pairs of seven columns still fit onto a screen.
+        if not 2 <= len(set(chosen)) == len(chosen) <= 7:
             raise ValueError(
-                f"{len(chosen)} columns are to be paired, but they must be 2 to {_MOST_COLUMNS} different ones; choose "
-                "in features"
+                f"{len(chosen)} columns are to be paired, but they must be 2 to 7 different ones; choose in features"
             )
         target, panels, errors = np.asarray(y), {}, {}
         for i, j in itertools.combinations(chosen, 2):

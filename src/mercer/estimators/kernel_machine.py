@@ -22,7 +22,7 @@ from mercer.fitting.reports.coefficients import expansion_of
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
 from mercer.parameters import positive
 from mercer.problems.representer import RepresenterProblem
-from mercer.solvers.representer import solve_hinge, solve_representer
+from mercer.solvers.representer import solve_representer
 
 _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
     "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
@@ -94,11 +94,10 @@ class _KernelMachine(MachineMethods, Machine):
         loss, Y = self._read_loss(), self._targets(fit)
         if not any(type(loss) in named.values() for named in _LOSSES.values()):
             check_derivatives(loss, Y.ravel())
-        solve = solve_hinge if isinstance(loss, Hinge) else solve_representer
         lam, bias, weight = float(self.lam), bool(self.bias), fit.merged.weight
         problems = [RepresenterProblem(np.ascontiguousarray(y), weight, loss, lam, bias) for y in Y.T]
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
-        return Tasks(Task(name, problem, solve) for name, problem in zip(names, problems, strict=True))
+        return Tasks(Task(name, problem, solve_representer) for name, problem in zip(names, problems, strict=True))
 
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
         merged = fit.merged

@@ -295,6 +295,7 @@ class LinearPath:
         return f"LinearPath({values}, {d} features, gap <= {self.gap.max():.1e})"
 
 
+@shared_docs
 def linear_path(
     X: Data, y: ArrayLike, *, Cs: Sequence[float], sample_weight: Weights = None, **options: Any
 ) -> LinearPath:
@@ -308,8 +309,7 @@ def linear_path(
         Two classes.
     Cs : sequence of float
         Taken in rising order: what a small C has settled, a larger one needs to change little.
-    sample_weight : array of shape (n_samples,), optional
-        A weight of 2 equals the sample given twice.
+    %(given twice)s
     **options : parameters of LinearSVC
         All but C.
 

@@ -30,21 +30,13 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
 
     nu: float = 0.5
 
+    @shared_docs
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
         """Train on samples X.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
-        y : ignored
-            There for scikit-learn's pipelines.
-        sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
-
-        Returns
-        -------
-        self
+        %(samples alone)s
         """
         return super().fit(X, y, sample_weight)
 

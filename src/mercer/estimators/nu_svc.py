@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,10 @@ from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
-from mercer.solvers.dual.hulls import solve_reduced_hulls
+from mercer.solvers.dual.hulls import solve_hulls
 
-# "auto": this ν where it is feasible, else this share of the largest feasible one.
+# "auto": this ν where it is feasible, else 0.99 of the largest feasible one.
 _USUAL_NU = 0.5
-_SHARE_OF_LARGEST = 0.99
-# How closely the smallest useful ν is found when the one asked for is too small.
-_NU_RESOLUTION = 1e-3
 
 
 @shared_docs
@@ -134,7 +132,7 @@ class NuSVC(PairwiseClassifier):
     def _nu_of(self, y: Floats, weight: Floats) -> float:
         largest = largest_nu(y, weight)
         if self.nu == "auto":
-            return _USUAL_NU if largest >= _USUAL_NU else _SHARE_OF_LARGEST * largest
+            return _USUAL_NU if largest >= _USUAL_NU else 0.99 * largest
         return min(float(self.nu), largest)
 
     def _tasks(self, fit: Fit) -> Tasks:
@@ -144,7 +142,7 @@ class NuSVC(PairwiseClassifier):
             rows, y = fit.target.sides(pair, fit.merged.y)
             weight = fit.merged.weight[rows]
             problem = reduced_hulls(y, weight, self._nu_of(y, weight))
-            solve = self._solver_around(solve_reduced_hulls)
+            solve = self._solver_around(partial(solve_hulls, reduced=True))
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 
@@ -201,7 +199,7 @@ class NuSVC(PairwiseClassifier):
                 text + f"They meet even at the largest feasible nu = {largest:.6g}: use another kernel or SVC"
             )
         low, high = given, largest
-        while high - low > _NU_RESOLUTION * high:
+        while high - low > 1e-3 * high:  # three digits of the smallest ν that is useful
             middle = 0.5 * (low + high)
             found = at(middle)
             if found.solution.stop_reason == "no margin":

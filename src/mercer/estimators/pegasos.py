@@ -314,6 +314,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     # --- streams ---------------------------------------------------------------------------------------------------
 
     @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
@@ -327,8 +328,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             Classes may be missing from a chunk.
         classes : array, optional
             All classes there are; required at the first call unless the machine was fitted before.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+        %(given twice)s
 
         Returns
         -------

@@ -20,7 +20,6 @@ from typing import Any
 from mercer.kernels import as_kernel
 from mercer.parameters import positive
 
-_DEFAULT_C = 1.0
 # C times the price of ‖w‖², times n where the losses are averaged.
 _PRODUCT = {"theta": 0.5, "lam": 0.5, "half_lam": 1.0}
 # LIBLINEAR's C of squared losses as a share of ours.
@@ -172,7 +171,7 @@ def check_price(machine: Any) -> None:
         positive("C", machine.C)
         return
     positive("theta", theta, "it is the ϑ of (1/n)Σ loss + ϑ‖w‖²")
-    if machine.C != _DEFAULT_C:
+    if machine.C != 1.0:  # the default of every machine that has both
         raise ValueError(
             f"C={machine.C!r} and theta={theta!r} both set the price of errors (C = 1/(2·theta·n)); give one and leave "
             "the other at its default"

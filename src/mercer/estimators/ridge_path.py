@@ -148,8 +148,6 @@ class RidgePath(RidgePathMethods):
 attach_named(RidgePath)
 
 
-# How many λ are tried unless told.
-_COUNT = 50
 _GRID = ("kernel", "degree", "gamma", "coef0")
 
 
@@ -263,7 +261,7 @@ class _ChoosesLam(LeastSquaresMachine):
     def _given_lams(self) -> int | Floats:
         """How many λ are wanted, or which."""
         if self.lams is None:
-            return _COUNT
+            return 50
         if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
             if self.lams < 1:
                 raise ValueError(f"lams={self.lams!r} must be a positive number of values, or the values themselves")

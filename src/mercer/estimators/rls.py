@@ -67,17 +67,14 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     """
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            More samples.
-        y : array of shape (n_samples,)
-            What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+        %(more samples)s
+        %(given twice)s
         """
         return self._learn(X, y, sample_weight, 1)
 
@@ -116,6 +113,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     """
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
@@ -123,14 +121,10 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            More samples.
-        y : array of shape (n_samples,)
-            What to learn of each sample.
+        %(more samples)s
         classes : array, optional
             All labels there will ever be; needed in the first call.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+        %(given twice)s
         """
         return self._learn(X, y, sample_weight, 1, classes)
 

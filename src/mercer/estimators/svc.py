@@ -34,13 +34,7 @@ from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers import JOINT_SOLVERS
-from mercer.solvers.dual.hard_margin import solve_hard_margin
-
-# From this many pairs of classes on, the budget must have room for them: what a pair and a variable of one take, as
-# measured with 300 and 1,000 classes of one and five rows.
-_MANY_PAIRS = 10_000
-_PAIR_BYTES = 400
-_PAIR_VARIABLE_BYTES = 120
+from mercer.solvers.dual.hulls import solve_hard_margin
 
 
 @shared_docs
@@ -159,8 +153,9 @@ class SVC(PairwiseClassifier):
 
     def _check_room(self, layout: Layout, fit: Fit) -> None:
         """Refuse more pairs of classes than the budget has room for."""
-        need = _PAIR_BYTES * layout.n + _PAIR_VARIABLE_BYTES * int(layout.offsets[-1])
-        if layout.n > _MANY_PAIRS and need > fit.limits.budget:
+        # Bytes that a pair and a variable of one take, as measured with 300 and 1,000 classes of one and five rows.
+        need = 400 * layout.n + 120 * int(layout.offsets[-1])
+        if layout.n > 10_000 and need > fit.limits.budget:
             raise MemoryError(
                 f"{len(fit.target.labels)} classes make {layout.n} pairs, which take about {megabytes(need)}, but "
                 f"cache_size={self.cache_size:g} allows {megabytes(fit.limits.budget)}; use multiclass='ovr', one "

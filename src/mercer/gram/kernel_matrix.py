@@ -39,12 +39,6 @@ _PRODUCT_COLUMNS = 512
 _SQUARE_ROWS = 512
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
-# Rows of the principal minor that is searched for a negative eigenvalue.
-_MINOR_ROWS = 200
-# Added to the minor's diagonal against rounding, as a share of its largest entry times its size.
-_MINOR_RIDGE_SHARE = 1e-8
-# The memory of a string, roughly.
-_BYTES_PER_STRING = 200.0
 # Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
 # columns, and half of the budget is for rows of K.
 _BUDGET_PER_BYTE = 10
@@ -87,12 +81,12 @@ class KernelMatrix:
         if self.kernel.positive_definite == "yes":
             return True
         negative = np.flatnonzero(self.diagonal < 0)
-        spread = np.linspace(0, self.n - 1, min(self.n, _MINOR_ROWS)).astype(np.intp)
+        spread = np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)
         some = np.unique(np.concatenate([negative[:1], spread]))
         K = self.block(some, some)
         K = 0.5 * (K + K.T)
         # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
-        K[np.diag_indices(len(K))] += _MINOR_RIDGE_SHARE * max(1e-300, float(np.abs(K).max())) * len(K)
+        K[np.diag_indices(len(K))] += 1e-8 * max(1e-300, float(np.abs(K).max())) * len(K)
         self._source.refuted |= _core.cholesky(K, 1) >= 0
         return not self._source.refuted
 
@@ -125,7 +119,7 @@ class KernelMatrix:
         X = self._source.X
         if is_sparse(X):
             return float(12 * X.nnz / max(1, X.shape[0]) + 8)
-        return float(8 * X.shape[1]) if hasattr(X, "shape") else _BYTES_PER_STRING
+        return float(8 * X.shape[1]) if hasattr(X, "shape") else 200.0  # a string, roughly
 
     @property
     def chunk_rows(self) -> int:

@@ -37,7 +37,7 @@ _CANCELLED_EXPONENT = 1e-11
 _LARGEST_DENSE_BYTES = 64 << 20
 # Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
 # share is estimated from about this many rows, if there are at least this many features.
-_SPARSE_SHARE = 0.3
+SPARSE_SHARE = 0.3
 _SPARSE_ROWS = 1000
 _SPARSE_FEATURES = 16
 # Squared lengths must stay far below the largest number of their precision (the tests are written so that NaN fails).
@@ -403,7 +403,7 @@ def _is_mostly_zero(X: Any) -> bool:
     if X.shape[1] < _SPARSE_FEATURES:
         return False
     some = X[:: max(1, len(X) // _SPARSE_ROWS)]
-    return bool(np.count_nonzero(some) <= _SPARSE_SHARE * some.size)
+    return bool(np.count_nonzero(some) <= SPARSE_SHARE * some.size)
 
 
 def _in_columns(values: Floats, columns: Indices, d: int) -> Any:

@@ -26,7 +26,8 @@ import numpy as np
 from mercer.arrays import Floats, Precision
 from mercer.kernels import Recipe
 
-SINGLE, DOUBLE = 2.0**-24, 2.0**-53
+# Unit roundoffs, half of a last digit of 1: 2⁻²⁴ and 2⁻⁵³.
+SINGLE, DOUBLE = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64).eps) / 2
 # Terms of a float32 sum before it is added to another one (kRun of src/core/simd/tiles.hpp).
 _RUN = 64
 # Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.

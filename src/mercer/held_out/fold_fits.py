@@ -28,12 +28,11 @@ from mercer.fitting.reports.coefficients import table_expansion
 from mercer.gram import Gram
 from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Fold, SharedFolds
+from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.solvers.dual.certified import solve_stored
 
 # What a variable of a pair takes: five numbers, a row and a group.
 _PAIR_VARIABLE_BYTES = 52
-# Seconds after which a thread that waits for memory looks whether it is still wanted.
-_WAKE_SECONDS = 0.05
 
 # The names of some machines whose kernels are the same, each with the machine.
 Batch = Sequence[tuple[int, Any]]
@@ -150,7 +149,7 @@ class _Memory:
                     self._taken += need
                     return
             _core.check_stop()
-            time.sleep(_WAKE_SECONDS)
+            time.sleep(WAKE_SECONDS)
 
     def give_back(self, need: int) -> None:
         with self._lock:

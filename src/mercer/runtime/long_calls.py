@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# How often a waiting thread looks up where signals do not wake it.
-_SECONDS = 0.05
+# Seconds after which a waiting thread looks around: where a signal does not wake it, Ctrl-C takes that long.
+WAKE_SECONDS = 0.05
 
 
 def abandonable(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -33,7 +33,7 @@ def abandonable(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
 
     context = contextvars.copy_context()  # such as NumPy's error state
     threading.Thread(target=context.run, args=(run,), daemon=True, name="mercer-long-call").start()
-    while not ended.wait(_SECONDS):
+    while not ended.wait(WAKE_SECONDS):
         pass
     if failed:
         raise failed[0]

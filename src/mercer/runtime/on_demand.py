@@ -9,9 +9,6 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-# More names than these are no suggestion.
-_MOST_SUGGESTED = 3
-
 
 def on_demand(
     package: str, homes: Mapping[str, str], meant: Mapping[str, str] | None = None
@@ -65,7 +62,8 @@ def _likely(name: str, package: str, names: list[str]) -> str:
     loaded = vars(sys.modules[package])
     alike = [own for own in names if own[0].isupper() == name[0].isupper()]  # classes for a class
     described = [own for own in alike if words in _words(own) or words in _summary(loaded.get(own))]
-    return " or ".join(described) if 0 < len(described) <= _MOST_SUGGESTED else "".join(known[own] for own in near)
+    # More than three names are no suggestion.
+    return " or ".join(described) if 0 < len(described) <= 3 else "".join(known[own] for own in near)
 
 
 def _words(name: str) -> str:

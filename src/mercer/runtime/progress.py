@@ -23,12 +23,8 @@ from typing import Any, TextIO
 from mercer.errors import MissingExtraError
 from mercer.runtime.optional import require
 
-# A pace that was seen for less time than this says little.
-_PACE_SECONDS = 1.0
 # A command that is done before this shows nothing; then its line is rewritten once a second.
 _FIRST_SECONDS, _SECONDS = 0.3, 1.0
-# What was foretold longer ago than this has been overtaken, by the certificate's pass for example.
-_RECENT_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,8 @@ class Pace:
         while len(self._seen) > 2 and self._seen[1][0] <= self._begun + 0.5 * spent:
             self._seen.popleft()
         then, before = self._seen[0]
-        if spent < _PACE_SECONDS or before <= error:
+        # A pace that was seen for less than a second says little.
+        if spent < 1.0 or before <= error:
             return None
         return spent / (spent + error * (now - then) / (before - error))
 
@@ -246,7 +243,8 @@ class _Line:
         elif sign is None:
             fields = [self._text, clock]
         else:
-            recent = now - self._told < _RECENT_SECONDS
+            # What was foretold longer ago has been overtaken, by the certificate's pass for example.
+            recent = now - self._told < 3.0
             fields = [clock, *([sign.time_left] if recent and sign.time_left else [])]
         fields += _short(sign.words) if sign is not None else []
         line = _fitting(fields, shutil.get_terminal_size().columns - 1)

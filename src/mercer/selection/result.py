@@ -14,11 +14,6 @@ from mercer.arrays import Floats
 from mercer.data.sameness import key_of
 from mercer.selection.cells import Cells
 
-# Cells that are listed, and characters of a line, of a name in front of it, and of a parameter's value.
-_CELLS, _WIDTH, _INDENT, _VALUE = 4, 110, 12, 40
-# Lines of a text that is longer than one.
-_LINES = 2
-
 
 def summary(result: TuningResult) -> str:
     """At most 15 lines: the best cell, why it was chosen, what became of the others, and the best of them."""
@@ -46,7 +41,7 @@ def summary(result: TuningResult) -> str:
     rows.append(("search gap", known))
     rows.append(("shared", result.shared_))
     order = np.argsort(np.where(np.isnan(means), np.inf, -means), kind="stable")[:scored]
-    for place, k in enumerate(order[order != best][:_CELLS].tolist()):
+    for place, k in enumerate(order[order != best][:4].tolist()):
         rows.append(("other cells" if place == 0 else "", f"{means[k]:.4f}  {params_told(results['params'][k])}"))
     return "\n".join(line for name, text in rows if text for line in _lines(name, text))
 
@@ -57,9 +52,9 @@ def params_told(params: dict[str, Any]) -> str:
 
 
 def short(value: Any) -> str:
-    """A value of a parameter in a few characters."""
+    """A value of a parameter in at most 40 characters."""
     text = f"{value:.4g}" if isinstance(value, float) else " ".join(str(value).split())
-    return textwrap.shorten(text, _VALUE, placeholder="…") if len(text) > _VALUE else text
+    return textwrap.shorten(text, 40, placeholder="…") if len(text) > 40 else text
 
 
 def _score(result: TuningResult, best: int) -> str:
@@ -71,8 +66,9 @@ def _score(result: TuningResult, best: int) -> str:
 
 
 def _lines(name: str, text: str) -> list[str]:
-    wrapped = textwrap.wrap(text, _WIDTH - _INDENT, max_lines=_LINES, placeholder=" …")
-    return [f"{name if k == 0 else '':<{_INDENT}}{line}" for k, line in enumerate(wrapped)]
+    """At most two lines of 110 characters, of which twelve are the name's."""
+    wrapped = textwrap.wrap(text, 110 - 12, max_lines=2, placeholder=" …")
+    return [f"{name if k == 0 else '':<12}{line}" for k, line in enumerate(wrapped)]
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -32,9 +32,6 @@ from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
 if TYPE_CHECKING:
     from mercer.selection.search import Search
 
-# The probability with which a bound on the risk may fail, for all points of the grid together.
-_DELTA = 0.05
-
 # A score, the gap and relative gap of the fit behind it, and what the score rests on.
 _Judged = tuple[float, float, float, str]
 
@@ -103,7 +100,8 @@ def _margin_bound(search: Search, point: int) -> _Judged:
     diagonal = np.diagonal(search.X) if model.kernel_.accepts == "gram" else model.kernel_.diag(search.X)
     kind: Literal["none", "regularized"] = "none" if model.bias is False else "regularized"  # no other is let through
     norm, trace = norm_with_bias(margins.rkhs_norm, float(diagonal.sum()), len(diagonal), margins.b, kind)
-    delta = _DELTA / len(search.cells.points)
+    # The bounds on the risk fail with a probability of at most 0.05, for all points of the grid together.
+    delta = 0.05 / len(search.cells.points)
     bound = soft_margin_bound(margins.slacks, trace, norm, delta=delta, bias=False)
     proof = model.certificate_
     return 1.0 - bound.value, proof.gap, proof.relative_gap, ""

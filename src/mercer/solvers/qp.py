@@ -82,19 +82,10 @@ NAMES: Final = {"qp": DEFAULT, **{f"qp:{name}": name for name in PACKAGES}}
 # Tolerances of programs scaled to numbers about 1. A package that cannot reach the first ends further from the solution
 # than when it is asked for the next.
 _TOLERANCES: Final = (1e-12, 1e-10, 1e-8)
-# Added to the diagonal for a package that needs a definite matrix, as a share of its mean; and how many times the
-# program is then solved around its last solution (proximal points), which takes it out again.
-_PROXIMAL_SHARE: Final = 1e-8
-_PROXIMAL_ROUNDS: Final = 20
 # Memory for each entry of P: P, the package's factor and copies (bytes that a process grew by; clarabel, the largest,
 # took 83 with 1,500 variables and 82 with 2,200), and the budget of linear machines, which have no `cache_size`.
 _BYTES_PER_ENTRY: Final = 85
 _LINEAR_BUDGET: Final = 10**9
-# A solution smaller than this, in the unit of its box, is asked for again in a unit of its own size: a box much wider
-# than the solution, as the hard margin's is, makes a package's tolerances coarse beside its numbers.
-_SMALL: Final = 0.1
-# Newton steps on the free variables of a point that misses tol; each must lower the violation.
-_NEWTON_STEPS: Final = 3
 _LIMITS: Final = ("max_iter", "max_time")
 # What qpsolvers warns of, `Answer.reason` says. Its warnings are silenced, which concerns all threads of a process.
 _SILENCE: Final = threading.Lock()
@@ -197,10 +188,12 @@ def _definite_or_proximal(
     try:
         return solve(program.P, program.q)
     except indefinite:
-        r = _PROXIMAL_SHARE * (float(np.abs(program.P.diagonal()).mean()) or 1.0)
+        # For a package that needs a definite matrix a share of its mean is added to the diagonal. Then the program is
+        # solved some times around its last solution (proximal points), which takes it out again.
+        r = 1e-8 * (float(np.abs(program.P.diagonal()).mean()) or 1.0)
     definite = program.P + r * np.eye(len(program.q))
     found = solve(definite, program.q)
-    for _ in range(_PROXIMAL_ROUNDS if found.x is not None else 0):
+    for _ in range(20 if found.x is not None else 0):
         last, found = found, solve(definite, program.q - r * found.x)
         if found.x is None or np.abs(found.x - last.x).max() <= _TOLERANCES[0] * max(1.0, np.abs(found.x).max()):
             break
@@ -247,7 +240,8 @@ def solve_by_qp(
     K = gram.block(rows, rows)
     beta, found = _point(package, problem, K, where, stop)
     certificate, u = certify(problem, gram.proof, beta, stop.tol)
-    for _ in range(_NEWTON_STEPS if found.reason not in _LIMITS else 0):
+    # Newton steps on the free variables of a point that misses tol; each must lower the violation.
+    for _ in range(3 if found.reason not in _LIMITS else 0):
         if stop.met(certificate):
             break
         moved = _after_newton_step(problem, K, where, beta)
@@ -275,7 +269,9 @@ def _point(package: str, problem: DualProblem, K: Floats, where: Indices, stop: 
 
     found = answer()
     largest = float(np.abs(found.x).max(initial=0.0))
-    if found.reason not in _LIMITS and 0 < largest < _SMALL:
+    # A box much wider than the solution, as the hard margin's is, makes a package's tolerances coarse beside its
+    # numbers: it is asked again in a unit of their size.
+    if found.reason not in _LIMITS and 0 < largest < 0.1:
         P *= largest
         unit *= largest
         again = answer()

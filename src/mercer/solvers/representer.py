@@ -23,6 +23,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE
 from mercer.certificates.representer import certify_representer, scale_certificate
 from mercer.gram.gram import Gram
+from mercer.losses import Hinge
 from mercer.problems.classification import soft_margin
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Report, Stop, StopReason
@@ -31,29 +32,6 @@ from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-
-# K, the Newton matrix made of it, and a third matrix while that is cut out of K.
-_FACTOR_BYTES_PER_ENTRY = 24
-
-# Armijo's rule: a step is halved until the objective falls by this share of what its slope promises.
-_ARMIJO_SHARE = 1e-4
-_MOST_HALVINGS = 40
-
-# The bias needs curvature. Where Σwℓ″ is below the first share of Σw, every sample gets the second share of its weight.
-_NO_CURVATURE_SHARE, _ADDED_CURVATURE_SHARE = 1e-12, 1e-3
-
-# Conjugate gradients solve a Newton system to this share of its right-hand side, and the next Newton step corrects it.
-_RESIDUAL_SHARE = 1e-3
-_MOST_INNER_STEPS = 200
-
-# The search for b ends when its bracket is this narrow, relative to the larger of 1 and b: neighbouring floats.
-_BIAS_RESOLUTION = 4e-16
-_MOST_BIAS_STEPS = 200
-
-# For the hinge: `stop` counts Newton steps and bounds the relative gap. The dual solver counts other steps and wants a
-# violation to reach as well: SVC's defaults for both.
-_VIOLATION = 1e-3
-_STEPS = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +52,8 @@ def solve_representer(
     report: Report | None = None,
 ) -> tuple[RepresenterSolution, Certificate]:
     """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
+    if isinstance(problem.loss, Hinge):
+        return _by_dual(problem, gram, stop, start, report)
     n, lam = gram.n, problem.lam
     proof = ProofTime(gram, stop)
     c, b = (np.zeros(n), 0.0) if start is None else (start.c, start.b)
@@ -122,7 +102,8 @@ class _System:
     def __init__(self, gram: Gram, lam: float) -> None:
         self._gram, self._lam = gram, lam
         n = gram.n
-        self._K = gram.full() if _FACTOR_BYTES_PER_ENTRY * n * n <= gram.budget else None
+        # K, the Newton matrix made of it, and a third matrix while that is cut out of K: 24 bytes an entry.
+        self._K = gram.full() if 24 * n * n <= gram.budget else None
         self._F: Floats | None = None
 
     def product(self, v: Floats) -> Floats:
@@ -134,8 +115,9 @@ class _System:
         """δc, δb and Kδc of the Newton step, or of one with a little curvature added where there is none."""
         lam = self._lam
         D = problem.curvature(f)
-        if problem.bias and not D.sum() > _NO_CURVATURE_SHARE * problem.weight.sum():
-            D = np.maximum(D, _ADDED_CURVATURE_SHARE * problem.weight)
+        # The bias needs curvature. Where Σwℓ″ is nothing beside Σw, every sample gets a share of its weight.
+        if problem.bias and not D.sum() > 1e-12 * problem.weight.sum():
+            D = np.maximum(D, 1e-3 * problem.weight)
         s = np.sqrt(D / (2 * lam))
         active = np.flatnonzero(s > 0)
         R = np.column_stack([-s * K_rho / (2 * lam), s])
@@ -184,8 +166,9 @@ class _System:
         def apply(P: Floats) -> Floats:
             return np.asarray(P + scale[:, None] * part.products(scale[:, None] * P))
 
-        target = _RESIDUAL_SHARE * np.sqrt(np.sum(R * R, axis=0))
-        limits = Stop(0.0, _MOST_INNER_STEPS, deadline=stop.deadline)
+        # To three digits, since the next Newton step corrects what is left.
+        target = 1e-3 * np.sqrt(np.sum(R * R, axis=0))
+        limits = Stop(0.0, 200, deadline=stop.deadline)
         return conjugate_gradient(apply, R, precondition, target, limits).X
 
 
@@ -196,9 +179,10 @@ def _line_search(
     lam = problem.lam
     slope = inner(problem.gradient(f), p) + 2 * lam * cd
     t = 1.0
-    for _ in range(_MOST_HALVINGS):
+    for _ in range(40):  # steps to 1e-12
         value = problem.value(f + t * p) + lam * (cc + 2 * t * cd + t * t * dd)
-        if value < now and value <= now + _ARMIJO_SHARE * t * slope:
+        # Armijo's rule: the objective falls by a share, small as usual, of what its slope promises.
+        if value < now and value <= now + 1e-4 * t * slope:
             return t
         t *= 0.5
     return 0.0
@@ -209,12 +193,13 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
     if not problem.bias:
         return 0.0
     low, high, width = -np.inf, np.inf, max(1.0, float(np.abs(problem.y).max()))
-    for _ in range(_MOST_BIAS_STEPS):
+    for _ in range(200):
         slope = float(problem.gradient(u + b).sum())
         if slope == 0.0:
             return b
         low, high = (b, high) if slope < 0 else (low, b)
-        if np.isfinite(high - low) and high - low <= _BIAS_RESOLUTION * max(1.0, abs(low), abs(high)):
+        # The bracket's ends are neighbouring floats, relative to the larger of 1 and b.
+        if np.isfinite(high - low) and high - low <= 4e-16 * max(1.0, abs(low), abs(high)):
             return b
         curvature = float(problem.curvature(u + b).sum())
         new = b - slope / curvature if curvature > 0 else -np.sign(slope) * np.inf
@@ -228,16 +213,10 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
     return b
 
 
-def solve_hinge(
-    problem: RepresenterProblem,
-    gram: Gram,
-    stop: Stop,
-    start: RepresenterSolution | None = None,
-    report: Report | None = None,
+def _by_dual(
+    problem: RepresenterProblem, gram: Gram, stop: Stop, start: RepresenterSolution | None, report: Report | None
 ) -> tuple[RepresenterSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol` for the hinge, by the dual solver.
-
-    Without a second derivative it is out of Newton's reach.
+    """The hinge's minimiser: without a second derivative it is out of Newton's reach.
 
         λ‖f‖² + Σ w_i max(0, 1 − y_if(x_i))  =  2λ · [½‖f‖² + Σ C_i max(0, 1 − y_if(x_i))],    C_i = w_i/2λ
 
@@ -246,7 +225,9 @@ def solve_hinge(
     dual = soft_margin(problem.y, problem.weight / (2 * problem.lam))
     if not problem.bias:
         dual = dual.without_bias()
-    asked = replace(stop, tol=_VIOLATION, max_iter=_STEPS, gap_tol=stop.tol)
+    # `stop` counts Newton steps and bounds the relative gap. The dual solver counts other steps and wants a violation
+    # to reach as well: SVC's defaults for both.
+    asked = replace(stop, tol=1e-3, max_iter=10_000_000, gap_tol=stop.tol)
     solution, proof = solve_certified(dual, gram, asked, None if start is None else start.c, report)
     b = proof.b[0] if problem.bias else 0.0
     certificate = scale_certificate(proof, 2 * problem.lam, b)

@@ -19,12 +19,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import warn_user
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.gram.prepared import SPARSE_SHARE
 from mercer.tables.cells import holes
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Wishes, encodings_for, moments
 from mercer.tables.frame import Frame, frame_of
-
-# Below this share of entries that are not zero the rows are CSR; the core treats dense ones as sparse from there on.
-_SPARSE_SHARE = 0.3
 
 
 def tabular(
@@ -351,7 +349,8 @@ def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:
     parts = [one.encode(column) for one, column in zip(encodings, frame.columns, strict=True)]
     width = sum(len(one.titles) for one in encodings)
     full = sum(len(one.titles) for one in encodings if isinstance(one, (Numbers, Dates)))
-    if full + sum(isinstance(one, Levels) for one in encodings) < _SPARSE_SHARE * width:
+    # The core would treat dense rows as sparse below this share of entries that are not zero.
+    if full + sum(isinstance(one, Levels) for one in encodings) < SPARSE_SHARE * width:
         return sp.csr_array(sp.hstack([sp.csr_array(part) for part in parts]))
     return np.hstack([part.toarray() if is_sparse(part) else part for part in parts])
 

@@ -336,7 +336,6 @@ METHODS = ("smo", "li", "decomposition", "active set", "gradient projection", "p
 _BY_PAIRS, _BY_SAMPLES = ("smo", "li"), ("perceptron", "pegasos")
 # Every step is kept with its α, and costs a product with K.
 _MOST_SAMPLES = 1000
-_MOST_STEPS, _PEGASOS_PASSES = 100_000, 30
 
 
 @shared_docs
@@ -419,7 +418,7 @@ def trace(
         raise ValueError("C=inf is the hard margin, but the steps of pegasos are C·n/t long: give it a finite C")
     problem = SmallProblem(K, signs, price, bias=method not in _BY_SAMPLES)
     found = Trace(method, rule if method in _BY_PAIRS else "", problem)
-    most = max_steps or (_PEGASOS_PASSES * problem.n if method == "pegasos" else _MOST_STEPS)
+    most = max_steps or (30 * problem.n if method == "pegasos" else 100_000)
     run: dict[str, Callable[[Trace, float, int], None]] = {
         "smo": run_smo,
         "li": run_li,

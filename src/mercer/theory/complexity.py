@@ -245,37 +245,37 @@ def subset_rule(bound: Bound) -> Bound:
     return _made(bound, "R̂ of a part of the class", bound.value, "R̂(G)")
 
 
+@shared_docs
 def convex_hull_rule(bound: Bound) -> Bound:
     """R̂(conv F) = R̂(F).
 
     Parameters
     ----------
-    bound : Bound
-        An upper bound on R̂ of the class.
+    %(upper bound)s
     """
     return _made(bound, "R̂ of the convex hull", bound.value, "R̂(F)")
 
 
+@shared_docs
 def multiple_rule(bound: Bound, factor: float) -> Bound:
     """R̂(cF) = |c| R̂(F).
 
     Parameters
     ----------
-    bound : Bound
-        An upper bound on R̂ of the class.
+    %(upper bound)s
     factor : float
         c.
     """
     return _made(bound, "R̂ of the multiple", abs(finite("factor", factor)) * bound.value, "|c| R̂(F)")
 
 
+@shared_docs
 def contraction_rule(bound: Bound, lipschitz: float, *, zero_at_zero: bool | None = None) -> Bound:
     """R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
 
     Parameters
     ----------
-    bound : Bound
-        An upper bound on R̂ of the class.
+    %(upper bound)s
     lipschitz : float
         L: how much faster than its argument the function outside can change.
     zero_at_zero : bool, optional
@@ -286,13 +286,13 @@ def contraction_rule(bound: Bound, lipschitz: float, *, zero_at_zero: bool | Non
     return _made(bound, "R̂ of the composition", value, "2L R̂(F)", through)
 
 
+@shared_docs
 def shift_rule(bound: Bound, shift: ArrayLike) -> Bound:
     """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
 
     Parameters
     ----------
-    bound : Bound
-        An upper bound on R̂ of the class.
+    %(upper bound)s
     shift : array
         The values of h on the samples.
     """
@@ -301,6 +301,7 @@ def shift_rule(bound: Bound, shift: ArrayLike) -> Bound:
     return summed("R̂ of the shifted class", parts, bound.assumptions, bound.delta, None, _SOURCE)
 
 
+@shared_docs
 def power_rule(bound: Bound, target: ArrayLike, q: float) -> Bound:
     """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
 
@@ -309,8 +310,7 @@ def power_rule(bound: Bound, target: ArrayLike, q: float) -> Bound:
 
     Parameters
     ----------
-    bound : Bound
-        An upper bound on R̂ of the class.
+    %(upper bound)s
     target : array
         The values of h on the samples.
     q : float

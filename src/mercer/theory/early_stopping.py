@@ -171,8 +171,7 @@ def iteration_path(
         η of "landweber", below 2/Λ_max; by default 1/Λ_max.
     bias : bool, default=True
         Whether f has a constant b, which is not penalised.
-    sample_weight : array of shape (n_samples,), optional
-        A weight of 2 equals the sample given twice.
+    %(given twice)s
 
     Returns
     -------

@@ -27,8 +27,6 @@ _MORE_VECTORS = 6
 _POWERS, _RESTARTS = 10, 25
 # ‖Su − λu‖ as a share of the largest eigenvalue; products of this size have errors of some 1e-14.
 _RESIDUAL_SHARE = 1e-12
-# Eigenvalues below this share of the largest, times their number, are rounding.
-_ROUNDING_SHARE = 2.0**-52
 # Where a matrix of eigenvalues up to 1 is inverted about.
 _BEYOND_ONE = 1.0 + 1e-5
 # Entries this close to the largest count as equal to it: which is larger would be decided by rounding.
@@ -66,7 +64,7 @@ def n_positive(values: Floats, size: int, scale: float = 0.0) -> int:
 
     It has `size` rows. Its entries were rounded like numbers of the size `scale`, if that is more than the first value.
     """
-    return int(np.sum(values > size * _ROUNDING_SHARE * max(float(values[0]), scale)))
+    return int(np.sum(values > size * np.finfo(np.float64).eps * max(float(values[0]), scale)))
 
 
 def balanced(a: Floats, p: Floats) -> Floats:

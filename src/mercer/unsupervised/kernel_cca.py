@@ -142,6 +142,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         integer("n_components", self.n_components, 1, "the number of pairs of functions")
         positive("kappa", self.kappa, "without it a kernel of high dimension finds a correlation of 1 in any data")
 
+    @shared_docs
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]  # y is the second view
         """Learn from two views X and y of the same samples.
 
@@ -151,12 +152,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
             The first view; a list of strings or a square kernel matrix, as its kernel takes.
         y : array or CSR matrix of shape (n_samples, n_targets), or array of shape (n_samples,)
             The second view, likewise.
-        sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
-
-        Returns
-        -------
-        self
+        %(repetitions)s
         """
         super().fit(X, y, sample_weight)
         return self

@@ -307,8 +307,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
+    %(cluster of each)s
     inertia_ : float
         J.
     objective_path_ : array
@@ -317,10 +316,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering
         Its iterations.
     converged_ : bool
         Whether it ended before `max_iter`.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(kernel with its numbers)s
 
     Examples
     --------

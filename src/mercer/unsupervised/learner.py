@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, Self
 
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine, Training
 from mercer.fitting.pipeline.state import BoundKernel, Function, fitted
@@ -32,21 +33,13 @@ class Learner(Machine):
         """Set the fitted attributes; `report` takes what there is to say before every step that may last."""
         raise NotImplementedError
 
+    @shared_docs
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from samples X.
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
-        y : ignored
-            There for scikit-learn's pipelines.
-        sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
-
-        Returns
-        -------
-        self
+        %(samples alone)s
         """
         super().fit(X, y, sample_weight)
         return self

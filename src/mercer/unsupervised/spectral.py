@@ -162,14 +162,10 @@ class SpectralClustering(Clustering):
 
     Attributes
     ----------
-    labels_ : array of shape (n_samples,)
-        The cluster of each sample.
+    %(cluster of each)s
     eigenvalues_ : array
         Of the random walk, in descending order, the first one is 1: one minus those of the normalised Laplacian.
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(kernel with its numbers)s
 
     Examples
     --------

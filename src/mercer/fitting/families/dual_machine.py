@@ -209,8 +209,7 @@ class DualMachine(MachineMethods, Machine):
         %(samples that follow)s
         y : array of shape (n_samples,)
             What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+        %(given twice)s
 
         Returns
         -------

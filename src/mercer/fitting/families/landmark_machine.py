@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Data, Weights, freeze, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
@@ -79,6 +80,7 @@ class LandmarkMachine(OutputsMachine):
 
     _stream_targets: ClassVar[type[StreamTargets]]
 
+    @shared_docs
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y, or on a stream of them.
 
@@ -90,12 +92,7 @@ class LandmarkMachine(OutputsMachine):
             and the normal equations are summed up on the way. With either, y and sample_weight stay away.
         y : array of shape (n_samples,) or, for regression, (n_samples, n_outputs)
             What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight counts like that many repetitions of its sample; 0 leaves the sample out.
-
-        Returns
-        -------
-        self
+        %(repetitions)s
         """
         super().fit(X, y, sample_weight)
         return self

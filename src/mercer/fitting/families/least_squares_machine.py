@@ -22,6 +22,7 @@ from mercer.data import samples
 from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.data.labels import class_weights
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods, kernel_of
@@ -273,6 +274,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @shared_docs
     def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Take back samples that were learnt before; for linear kernels.
 
@@ -282,8 +284,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             Samples that were learnt before.
         y : array of shape (n_samples,)
             What to learn of each sample.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+        %(given twice)s
         """
         return self._learn(X, y, sample_weight, -1)
 

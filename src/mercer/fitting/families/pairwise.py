@@ -104,8 +104,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             At least two classes must have come by the end of the first call; others may come later.
         classes : array, optional
             Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
-        sample_weight : array of shape (n_samples,), optional
-            A weight of 2 equals the sample given twice.
+        %(given twice)s
 
         Returns
         -------
@@ -187,7 +186,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
 # --- the hard margin --------------------------------------------------------------------------------------------------
 # There is no slack, so that it may not exist, and then the evidence is told. One sample with both labels is found
-# before any kernel is evaluated. The bounds that the solver proves decide all else (solvers/dual/hard_margin.py).
+# before any kernel is evaluated. The bounds that the solver proves decide all else (solvers/dual/hulls.py).
 
 
 def refuse_both_labels(merged: Merged, n_threads: int) -> None:

@@ -88,15 +88,6 @@ Remarks = list[tuple[str, type[Warning]]]
 # zero, f cannot follow y, however certified: targets in the thousands with C = 1 give R² of about 0. The other way
 # round, where all of y fits into the tube, f is a constant.
 
-# Fewer samples than this may all be at their bound without anything being wrong.
-_FEWEST = 20
-# Free samples that are too few for f to follow y: those that fix b, or up to this share.
-_FIXING_B = 2
-_FREE_SHARE = 0.01
-# Bounded samples that are enough to speak of. NuSVR keeps the share 1 − ν of them inside its tube.
-_BOUNDED_SHARE = 0.2
-# f follows y where its spread is at least this share of y's.
-_FOLLOWING_SHARE = 0.5
 # A spread of y within this factor of 1 is not what is wrong: there a small C, or a wide tube, is meant.
 _USUAL_FACTOR = 5.0
 _QUARTILES_APART = 1.349  # standard deviations of a normal distribution
@@ -117,9 +108,10 @@ def remarks_on_scale(
     """
     n, (lower, upper) = len(y), box
     inside = (beta > lower) & (beta < upper) & (beta != 0)
-    few = max(_FIXING_B, _FREE_SHARE * n)
-    # A sample has at most two variables, and quartiles take as long as the steps of a small solve.
-    if n < _FEWEST or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
+    few = max(2, 0.01 * n)  # free samples that are too few for f to follow y: those that fix b, or one in a hundred
+    # Fewer than twenty samples may all be at their bound without anything being wrong. A sample has at most two
+    # variables, and quartiles take as long as the steps of a small solve.
+    if n < 20 or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
         return []
     spread = _spread(y)
     if spread == 0 or not np.isfinite(spread):
@@ -135,12 +127,13 @@ def remarks_on_scale(
                 UserWarning,
             )
         ]
-    if n_free > few or n_used - n_free < _BOUNDED_SHARE * n or spread < _USUAL_FACTOR:
+    # A fifth of the samples at their bound is enough to speak of: NuSVR keeps the share 1 − ν of them inside its tube.
+    if n_free > few or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR:
         return []
     if pull() >= spread:
         return []
     reached = _spread(u())
-    if reached >= _FOLLOWING_SHARE * spread:
+    if reached >= 0.5 * spread:
         return []
     count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
     return [

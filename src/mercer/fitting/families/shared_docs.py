@@ -318,12 +318,51 @@ _SHARED: Final = {
     radius : float
         R: the largest ‖φ(x)‖.
 """,
+    "upper bound": """
+    bound : Bound
+        An upper bound on R̂ of the class.
+""",
     "radius, B and m": """
     %(radius)s
     B : float
         The largest ‖w‖.
     m : int
         The number of samples.
+""",
+    "cluster of each": """
+    labels_ : array of shape (n_samples,)
+        The cluster of each sample.
+""",
+    "kernel with its numbers": """
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+""",
+    "samples alone": """
+    X : array or CSR matrix of shape (n_samples, n_features)
+        A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+    y : ignored
+        There for scikit-learn's pipelines.
+    %(repetitions)s
+""",
+    "repetitions": """
+    sample_weight : array of shape (n_samples,), optional
+        A weight counts like that many repetitions of its sample; 0 leaves the sample out.
+
+    Returns
+    -------
+    self
+""",
+    "more samples": """
+    X : array or CSR matrix of shape (n_samples, n_features)
+        More samples.
+    y : array of shape (n_samples,)
+        What to learn of each sample.
+""",
+    "given twice": """
+    sample_weight : array of shape (n_samples,), optional
+        A weight of 2 equals the sample given twice.
 """,
     "new samples with targets": """
     X : array, CSR matrix or list of samples

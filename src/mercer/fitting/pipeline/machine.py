@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, moments
+from mercer.data.samples import copy_columns
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -427,9 +428,7 @@ def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
 def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     """A copy of a machine trained on samples that were read already, each of its problems from a start."""
     trained = machine._blank()
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(machine, name):
-            setattr(trained, name, getattr(machine, name))
+    copy_columns(machine, trained)
     trained._train(fit, fit.y, Training(machine), starts)
     _expect_finite(trained)
     return trained

@@ -21,6 +21,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress
 from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.solution import Solution, Solve, Stop, StopReason
 from mercer.solvers.active_set.walk import exactly
 from mercer.solvers.dual.pairs import PairResults, fitting_pairs, solve_together
@@ -255,9 +256,6 @@ def _joined(parts: Sequence[A]) -> A:
 
 # --- calls in several threads -----------------------------------------------------------------------------------------
 
-# Seconds after which the waiting thread looks around. Where a signal does not wake it, Ctrl-C takes that long.
-_WAKE_SECONDS = 0.05
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -270,7 +268,7 @@ def map_side_by_side(call: Callable[[T], R], items: Iterable[T], n_threads: int)
         calls = [threads.submit(call, item) for item in items]
         left = set(calls)
         while left:
-            done, left = wait(left, _WAKE_SECONDS, FIRST_EXCEPTION)
+            done, left = wait(left, WAKE_SECONDS, FIRST_EXCEPTION)
             for one in done:
                 one.result()  # raises what the call raised
             _core.check_stop()  # this thread may itself work for a fit that has ended

@@ -1,25 +1,41 @@
-"""The nearest points of two (reduced) convex hulls, solved until the hulls are proven apart, or touch to rounding.
+"""The nearest points of two (reduced) convex hulls, and the hard margin, which rests on them.
 
-The dual value is −½‖w‖² with w the difference of the two points, and no feasible point has a larger one than `primal`.
-So −2·primal bounds the squared distance from below, and ‖w‖² from above. The hulls are proven apart once that bound
-exceeds what rounding can leave of two equal points. They touch, as far as float64 can tell, once ‖w‖² is below that;
-reduced hulls also if the solver cannot lower a ‖w‖² that is nearly as small.
+Hulls are solved until they are proven apart, or touch to rounding. The dual value is −½‖w‖² with w the difference of
+the two points, and no feasible point has a larger one than `primal`. So −2·primal bounds the squared distance from
+below, and ‖w‖² from above. The hulls are proven apart once that bound exceeds what rounding can leave of two equal
+points. They touch, as far as float64 can tell, once ‖w‖² is below that; reduced hulls also if the solver cannot lower a
+‖w‖² that is nearly as small.
+
+The hard margin, ½‖w‖² with y_i f(x_i) ≥ 1, for a problem whose only bounds are those of signs:
+
+    with a bias     the nearest points of the two classes' hulls, divided by ρ = ½‖w‖²
+    without one     the soft margin at a C that no multiplier reaches, which is the same; C grows until then
+
+A soft margin of price C has a dual value that no hard margin can undercut. So a margin is refused once this value says
+that it would be below what float64 resolves, √eps·max √k(x, x).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.hulls import before_division
+from mercer.certificates.hulls import (
+    Centring,
+    before_division,
+    hard_margin_certificate,
+    hard_margin_through_origin,
+)
 from mercer.gram.gram import Gram
-from mercer.problems.classification import rho_and_b
+from mercer.problems.classification import hulls, rho_and_b, soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop
+from mercer.solution import Report, Solution, Solve, Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solver import Solver
 
@@ -37,6 +53,13 @@ _LIKELY_RHO = 0.25
 _LEAST_TOL_SHARE = float(np.finfo(float).eps)
 # Below it, numbers lose digits, and a tolerance of them has no meaning.
 _SMALLEST = float(np.finfo(float).tiny)
+# The first C of the hard margin through the origin in units of 1/max k(x, x), and its growth.
+_FIRST_C = 1e3
+_C_FACTOR = 100.0
+NOT_CENTRED = Centring()
+
+# ρ, which the coefficients of the hulls will be divided by.
+_RhoOf = Callable[[DualProblem, Certificate], float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,12 +121,26 @@ def solve_hulls(
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
-    rho_of: Callable[[DualProblem, Certificate], float] = half_of_square,
+    reduced: bool = False,
 ) -> tuple[Solution, Certificate]:
     """Solve until the hulls are proven apart and functional margins are right to `stop.tol`.
 
-    The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there.
+    The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there. The proof
+    of `reduced` hulls counts the roundings of that division, which comes later.
     """
+    solve = partial(inner_solver, report=report, shrinking=shrinking)
+    if not reduced:
+        return _nearest_points(problem, gram, stop, start, solve, half_of_square)
+    solution, certificate = _nearest_points(problem, gram, stop, start, solve, reduced_rho)
+    proof = before_division(certificate, problem, gram.proof, solution.beta)
+    if solution.stop_reason == "converged" and proof.violation > stop.tol * reduced_rho(problem, certificate):
+        solution = dataclasses.replace(solution, stop_reason="rounding floor")
+    return solution, proof
+
+
+def _nearest_points(
+    problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None, solve: Solve, rho_of: _RhoOf
+) -> tuple[Solution, Certificate]:
     steps = 0
     lengths = np.abs(gram.diagonal)
     typical = largest = float(lengths.max())
@@ -115,7 +152,7 @@ def solve_hulls(
         tol = min(tol, _LIKELY_RHO * stop.tol * largest_rho(problem))
     while True:
         asked = dataclasses.replace(stop.after(steps), tol=tol)
-        solution, certificate = inner_solver(problem, gram, asked, start, report, shrinking=shrinking)
+        solution, certificate = solve(problem, gram, asked, start)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
         found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
@@ -133,7 +170,10 @@ def solve_hulls(
         tol = max(wanted, _TOL_FACTOR * tol) if wanted < certificate.violation else _TOL_FACTOR * tol
 
 
-def solve_reduced_hulls(
+# --- the hard margin ----------------------------------------------------------------------------------------------
+
+
+def solve_hard_margin(
     problem: DualProblem,
     gram: Gram,
     stop: Stop,
@@ -142,12 +182,52 @@ def solve_reduced_hulls(
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
+    centring: Centring = NOT_CENTRED,
 ) -> tuple[Solution, Certificate]:
-    """The nearest points of two reduced hulls, with a proof that counts the roundings of a later division by ρ."""
-    solution, certificate = solve_hulls(
-        problem, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver, rho_of=reduced_rho
-    )
-    proof = before_division(certificate, problem, gram.proof, solution.beta)
-    if solution.stop_reason == "converged" and proof.violation > stop.tol * reduced_rho(problem, certificate):
-        solution = dataclasses.replace(solution, stop_reason="rounding floor")
-    return solution, proof
+    """The solution with margins at ±1 and the proof of ½‖w‖², or the stop "no margin" and the bound that was proven.
+
+    `centring` says what was done to the samples; a b whose rounding exceeds the tolerance is a "rounding floor".
+    """
+    if not len(problem.totals):
+        inner = partial(inner_solver, report=report, shrinking=shrinking)
+        return _through_origin(problem.p, gram, stop, start, inner)
+    two = hulls(problem.p)
+    if start is not None:
+        half = 0.5 * float(np.abs(start).sum())
+        start = two.nearest_feasible(start / half) if half > 0 else None
+    solution, certificate = solve_hulls(two, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver)
+    rho = -certificate.dual
+    if not rho > np.finfo(float).tiny:  # nothing can be divided by it
+        proof = hard_margin_certificate(certificate, 1.0, 0.0, centring.moved)
+        return dataclasses.replace(solution, stop_reason="rounding floor" if rho > 0 else "no margin"), proof
+    assert solution.u is not None
+    beta, reach = solution.beta / rho, float(np.sqrt(np.abs(gram.diagonal).max()))
+    tilt = centring.tilt(float(np.sqrt(2 * rho)) / rho, reach, abs(math.fsum(beta.tolist())))
+    proof = hard_margin_certificate(certificate, rho, rho_and_b(certificate.b)[1] / rho, centring.moved, tilt)
+    reason = solution.stop_reason
+    if reason == "converged" and proof.violation > max(stop.tol, certificate.violation / rho):
+        reason = "rounding floor"
+    return dataclasses.replace(solution, beta=beta, u=solution.u / rho, stop_reason=reason), proof
+
+
+def _through_origin(
+    y: Floats, gram: Gram, stop: Stop, start: Floats | None, inner_solver: Solver
+) -> tuple[Solution, Certificate]:
+    """The soft margin with larger and larger C, until no multiplier reaches it."""
+    largest, steps = float(np.abs(gram.diagonal).max()), 0
+    # ½‖w‖² of a margin that is rounding: ρ = √eps·max √k(x, x).
+    hopeless = 0.5 / (float(np.finfo(float).eps) * largest) if largest > 0 else 0.0
+    C = _FIRST_C / largest if largest > 0 else 1.0
+    while True:
+        soft = soft_margin(y, np.full(len(y), C)).without_bias()
+        begin = None if start is None else soft.nearest_feasible(start)
+        solution, certificate = inner_solver(soft, gram, stop.after(steps), begin)
+        start, steps = solution.beta, steps + solution.steps
+        proof = hard_margin_through_origin(certificate, gram.proof, y, solution.beta)
+        bounded = bool((np.abs(solution.beta) >= C).any())
+        solution = dataclasses.replace(solution, steps=steps)
+        if proof.dual >= hopeless:
+            return dataclasses.replace(solution, stop_reason="no margin"), proof
+        if not bounded or solution.stop_reason in ("max_iter", "max_time"):
+            return solution, proof
+        C *= _C_FACTOR

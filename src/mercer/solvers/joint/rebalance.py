@@ -19,15 +19,11 @@ import numpy as np
 from mercer.arrays import Floats, Indices, sums_by
 from mercer.problems.multiclass import JointProblem
 
-# Samples of each class that may move, and the most passes over them.
-_SAMPLES_PER_CLASS = 200
-_MAX_PASSES = 50
-
 
 def rebalanced(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> Floats:
     """β with Σ_i β_ik = 0 for every class, to rounding; `e` is its excess, and a cost up to `tol` is none."""
     beta = problem.within_bounds(beta)
-    for _ in range(_MAX_PASSES):
+    for _ in range(50):
         sums = np.abs(beta.sum(axis=0))
         if sums.max() <= rounding_of_sums(problem, beta):
             return beta
@@ -88,12 +84,12 @@ def _carriers(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> tup
 
 
 def _movers(problem: JointProblem, beta: Floats, e: Floats) -> Indices:
-    """Some samples of each class: those with most multipliers, and then those nearest to having another one."""
+    """At most 200 samples of each class: those with most multipliers, and then those nearest to having another one."""
     g = np.abs(e - e[np.arange(problem.n), problem.y, None])
     g[np.arange(problem.n), problem.y] = np.inf
     order = np.lexsort((g.min(axis=1), -np.count_nonzero(beta, axis=1), problem.y))
     rank = np.arange(problem.n) - np.searchsorted(problem.y[order], problem.y[order])
-    return order[rank < _SAMPLES_PER_CLASS]
+    return order[rank < 200]
 
 
 def _cheapest(cost: Floats, starts: np.ndarray, ends: np.ndarray) -> list[int] | None:
