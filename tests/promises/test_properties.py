@@ -345,12 +345,12 @@ def test_15_number_of_threads(drawn):
 
 @given(problems(), st.sampled_from([1e-3, 1e-8]), st.booleans())
 def test_17_every_fit_ends_and_says_why(drawn, tol, as_csr):
-    start = time.perf_counter()
+    start = time.process_time()  # what other processes take is not the fit's
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = mercer.SVC(C=drawn.C, kernel=drawn.kernel, tol=tol, max_time=PATIENCE, **drawn.numbers)
         model.fit(sparse.csr_matrix(drawn.X) if as_csr else drawn.X, drawn.y)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert model.stop_reason_ in ("converged", "rounding floor", "max_iter", "max_time", "stalled")
     assert model.converged_ == (model.stop_reason_ == "converged")
     if not model.converged_:
@@ -366,11 +366,11 @@ def test_17_polynomials_of_unscaled_features_end(degree, scale):
     """Kernel values up to 1e30 leave few digits to the dual; the fit must notice that it has used them up."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(34, 3)) * [scale / 50, scale, 100], rng.integers(0, 2, 34)
-    start = time.perf_counter()
+    start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = mercer.SVC(C=2e-4, kernel="poly", degree=degree, gamma=0.1, coef0=1.0, max_time=PATIENCE).fit(X, y)
-    assert time.perf_counter() - start < 2, model.stop_reason_
+    assert time.process_time() - start < 2, model.stop_reason_
     assert model.stop_reason_ in ("converged", "rounding floor", "stalled")
 
 
