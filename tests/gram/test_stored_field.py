@@ -32,3 +32,18 @@ def test_u_is_within_its_bound_along_rising_and_falling_C(twins):
         off = np.array([float(abs(Fraction(float(u)) - e)) for u, e in zip(field.u, exact, strict=True)])
         assert (off <= field.e + 1e-12 * C).all()
         assert field.e.max() < 1e-3 * np.abs(coefficients).sum()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-39, 1e-44, 1e-46, 1e-60])
+def test_errors_count_what_float32_loses_below_its_normal_numbers(size):
+    """A falsified bound: there rounding is absolute, and smaller values become 0."""
+    rng = np.random.default_rng(1)
+    kernel = size * Gaussian(0.2)
+    X, c = rng.normal(size=(30, 3)), rng.normal(size=30) / size
+    stored = StoredGram.of(gram_for(kernel, X))
+    exact = [sum(Fraction(float(k)) * Fraction(float(one)) for k, one in zip(row, c, strict=True)) for row in kernel(X)]
+    kept = [
+        sum(Fraction(float(k)) * Fraction(float(one)) for k, one in zip(row, c, strict=True)) for row in stored.values
+    ]
+    off = np.array([float(abs(a - b)) for a, b in zip(exact, kept, strict=True)])
+    assert (off <= stored.errors(c)).all()

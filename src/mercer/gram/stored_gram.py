@@ -36,6 +36,8 @@ _SNAPPED_SHARE = 1e-10
 _FEW_SHARE = 0.2
 # The name of the level of precision that the stored values have.
 _STORED = "float32 values that are stored, with float64 sums"
+# Float32 has steps of this size below its normal numbers, where its rounding is no share of the value any more.
+_UNDERFLOW = float(np.finfo(np.float32).smallest_subnormal)
 _EPS = float(np.finfo(float).eps)
 
 
@@ -84,6 +86,7 @@ class StoredGram:
         used = np.flatnonzero(coefficients)
         mass = float(np.abs(coefficients[used]) @ self.sizes[used])
         stored = (self.unit + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
+        stored += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
         return stored + self.gram.proof.errors(coefficients, level=self.level)
 
 
