@@ -115,7 +115,7 @@ class FreeSystem:
         inverse = self._inverse
         if self.n_free == 0:
             if self.first:
-                inverse[:2, :2] = [[-diagonal / self.border**2, 1 / self.border], [1 / self.border, 0.0]]
+                inverse[:2, :2] = [[-diagonal / self.border / self.border, 1 / self.border], [1 / self.border, 0.0]]
             else:
                 inverse[0, 0] = 1 / diagonal
             self.size += 1
