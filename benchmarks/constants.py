@@ -335,7 +335,7 @@ def run(key: str, factors: list[float], names: list[str], repeats: int, readers:
         made(self, *arguments, **named)
         grams.append(self)
 
-    KernelMatrix.__init__ = remember  # type: ignore[method-assign]
+    KernelMatrix.__init__ = remember  # type: ignore[method-assign]  # watched for this process only
     known = holders()
     places = [(importlib.import_module(module), name) for (module, name), held in known.items() if held == key]
     usual = [getattr(module, name) for module, name in places]

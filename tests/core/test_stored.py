@@ -94,7 +94,7 @@ def test_a_row_that_is_not_there_is_refused() -> None:
 
 @pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_newton_steps_end_what_pair_steps_alone_take_long_for(dtype, paired: bool) -> None:  # type: ignore[no-untyped-def]
+def test_newton_steps_end_what_pair_steps_alone_take_long_for(dtype: type, paired: bool) -> None:
     """A wide kernel and a large C: the free variables depend on one another, and some end at their bounds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 6))
