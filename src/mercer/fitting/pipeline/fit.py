@@ -39,7 +39,8 @@ from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, gram_for
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
+from mercer.gram.protocols import Rows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
 from mercer.parameters import iterations, positive
@@ -204,7 +205,7 @@ class Fit:
         gram: Gram = self._places[id(kernel)]
         return gram
 
-    def rows(self, n_threads: int | None = None, *, centred: bool = False) -> LinearRows:
+    def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """The merged samples as rows, made once, without empty columns; centred are those that `centre` says."""
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
@@ -213,8 +214,8 @@ class Fit:
             if centred and self.centre is not None:
                 X, origin = _less(X, self.centre), norm(self.centre)
             which = self.merged.first if is_sparse(X) else None
-            self._places["rows", centred] = LinearRows(X, n_threads, which, origin)
-        rows: LinearRows = self._places["rows", centred]
+            self._places["rows", centred] = rows_for(X, n_threads, which, origin)
+        rows: Rows = self._places["rows", centred]
         return rows
 
     def gram_of_rows(self, n_threads: int | None = None) -> Gram:

@@ -22,7 +22,7 @@ from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions
-from mercer.gram.linear_rows import weight_vectors
+from mercer.gram.host_rows import weight_vectors
 from mercer.rkhs import Expansion
 
 if TYPE_CHECKING:
