@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats
+from mercer.arrays import Data, Floats, n_entries
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
 from mercer.fitting.pipeline.fit import Fit, read_samples
@@ -65,7 +65,7 @@ class LinearMachine(MachineMethods, Machine):
         bias_feature(self)
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return min(n_tasks, fit.limits.n_threads) if fit.X.size > _FEW_ENTRIES else 1
+        return min(n_tasks, fit.limits.n_threads) if n_entries(fit.X) > _FEW_ENTRIES else 1
 
     def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> Tasks:
         """One task per problem, all on the same rows; `tol` is measured in this unit."""

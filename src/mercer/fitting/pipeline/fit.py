@@ -24,6 +24,8 @@ from mercer.arrays import (
     Indices,
     Weights,
     is_sparse,
+    matrix_columns,
+    matrix_entries,
     moments,
     n_samples,
     norm,
@@ -33,6 +35,7 @@ from mercer.arrays import (
 from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
+from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, gram_for
@@ -132,6 +135,7 @@ class Fit:
         """
         machine._check_parameters()
         kernel = machine._kernel()
+        y, sample_weight = on_host(y), on_host(sample_weight)
         X = read_samples(machine, X, kernel, reset=not (chunk and hasattr(machine, "n_features_in_")))
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
@@ -168,7 +172,7 @@ class Fit:
     def diagonal(self) -> Floats:
         """k(x, x) of every merged sample."""
         if self.precomputed:
-            return np.asarray(self.merged.X[np.arange(len(self.merged.rows)), self.merged.rows], dtype=np.float64)
+            return matrix_entries(self.merged.X, np.arange(len(self.merged.rows)), self.merged.rows)
         assert self.kernel is not None
         diagonal = self.kernel.diag(self.merged.X)
         if not np.isfinite(diagonal).all():
@@ -192,7 +196,7 @@ class Fit:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged
             if self.precomputed and len(merged.rows) < self.n:
-                X = X[:, merged.rows]
+                X = matrix_columns(X, merged.rows)
             made = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
             if not made.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
@@ -231,7 +235,7 @@ class Fit:
     def centre(self) -> Floats | None:
         """What a linear machine with a free bias takes off the columns: the means of those far from zero, if any."""
         X = self.merged.X
-        if is_sparse(X) or len(X) < 2:
+        if is_sparse(X) or n_samples(X) < 2:
             return None
         mean, spread = moments(X)
         far = np.abs(mean) > _FAR_DEVIATIONS * spread
