@@ -45,12 +45,15 @@ __all__ = [
     "certify",
     "check_kernel",
     "compress",
+    "config_context",
     "export_c",
+    "get_config",
     "leave_one_out",
     "linear_path",
     "load",
     "mmd_test",
     "save",
+    "set_config",
     "show_versions",
     "svm_path",
     "tabular",
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.compression import Compression, compress
+    from mercer.config import config_context, get_config, set_config
     from mercer.estimators import (
         SVC,
         SVDD,
@@ -103,6 +107,7 @@ else:
         "calibration": "CalibratedClassifier CalibratedRegressor",
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
+        "config": "config_context get_config set_config",
         "estimators.kernel_machine": "KernelMachine",
         "estimators.linear": "LinearPath linear_path",
         "files": "load save",
@@ -122,7 +127,7 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "arrays calibration certificates compression data datasets displays errors estimators explain "
+        "arrays calibration certificates compression config data datasets displays engine errors estimators explain "
         "features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection solution "
         "solvers tables teaching theory unsupervised"
     )

@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mercer.engine import PlacedSamples, together
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -60,8 +62,18 @@ def row_blocks(n: int, row_bytes: int) -> Iterator[slice]:
 
 
 def is_sparse(X: Any) -> bool:
-    """scipy's issparse, without narrowing the type that a checker sees."""
-    return type(X) is not np.ndarray and bool(sp.issparse(X))
+    """Whether zeros are not stored: scipy's issparse, without narrowing the type that a checker sees."""
+    return type(X) is not np.ndarray and bool(X.sparse if isinstance(X, PlacedSamples) else sp.issparse(X))
+
+
+def are_strings(X: Any) -> bool:
+    """Whether a sample is a string, not a row of numbers."""
+    return not hasattr(X, "shape") or (isinstance(X, PlacedSamples) and len(X.shape) == 1)
+
+
+def n_entries(X: Any) -> int:
+    """How many numbers are stored of vectors; zeros of a CSR matrix are not."""
+    return X.n_entries if isinstance(X, PlacedSamples) else int(X.size)
 
 
 def n_samples(X: Any) -> int:
@@ -70,7 +82,9 @@ def n_samples(X: Any) -> int:
 
 
 def take(X: Any, rows: Indices) -> Any:
-    """Rows of a data set: arrays and CSR by indexing, sequences element by element."""
+    """Rows of a data set: arrays and CSR by indexing, sequences element by element, an engine's by the engine."""
+    if isinstance(X, PlacedSamples):
+        return X.take(rows)
     if not hasattr(X, "shape"):
         return [X[i] for i in rows]
     if is_sparse(X) or X.nbytes < BLOCK_BYTES:
@@ -81,8 +95,34 @@ def take(X: Any, rows: Indices) -> Any:
     return out
 
 
+def host(X: Any, rows: Indices | None = None) -> Any:
+    """Samples of this machine: X itself, or a copy of what lives with an engine; only some rows, if they are given."""
+    if isinstance(X, PlacedSamples):
+        return X.host(rows)
+    return X if rows is None else take(X, rows)
+
+
+def matrix_entries(K: Any, rows: Indices, columns: Indices) -> Floats:
+    """K[rows[k], columns[k]] of a kernel matrix, in float64."""
+    if isinstance(K, PlacedSamples):
+        return K.entries(rows, columns)
+    return np.asarray(K[rows, columns], dtype=np.float64)
+
+
+def matrix_part(K: Any, rows: Indices) -> Any:
+    """K[rows, rows] of a kernel matrix."""
+    return matrix_columns(K.take(rows), rows) if isinstance(K, PlacedSamples) else K[np.ix_(rows, rows)]
+
+
+def matrix_columns(K: Any, which: Indices) -> Any:
+    """K[:, which] of a kernel matrix."""
+    return K.columns(which) if isinstance(K, PlacedSamples) else K[:, which]
+
+
 def moments(X: Any) -> tuple[Floats, Floats]:
     """The mean and the standard deviation of every column of an array, in float64."""
+    if isinstance(X, PlacedSamples):
+        return X.moments()
     mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for rows in row_blocks(len(X), 8 * X.shape[1]):
         mean += X[rows].sum(axis=0, dtype=np.float64)
@@ -125,6 +165,9 @@ def mirror(lower: Floats) -> None:
 
 def stack(first: Any, second: Any) -> Any:
     """The rows of two data sets, one after the other: CSR where either is sparse, a list of sequences."""
+    if isinstance(first, PlacedSamples) or isinstance(second, PlacedSamples):
+        first, second = together(first, second) if isinstance(first, PlacedSamples) else together(second, first)[::-1]
+        return first.joined(second)
     if not hasattr(second, "shape"):
         return [*first, *second]
     if is_sparse(first) or is_sparse(second):
@@ -158,6 +201,8 @@ def sums_by(index: Any, values: Floats, n: int) -> Floats:
 
 def freeze(array: Any) -> Any:
     """Make an array, or the parts of a CSR matrix, read-only; anything else is left alone."""
+    if isinstance(array, PlacedSamples):
+        return array
     parts = (array.data, array.indices, array.indptr) if is_sparse(array) else (array,)
     for part in parts:
         if isinstance(part, np.ndarray):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, freeze, gamma, is_sparse, n_samples, row_blocks, stack, take
+from mercer.engine import Engine, engine_of
 from mercer.gram import Evaluation, evaluation_for
 from mercer.kernels import Kernel, as_kernel, kernel_named
 from mercer.kernels.matrices import as_matrix, dense
@@ -57,19 +58,26 @@ class Expansion:
     def __call__(self, X: Any, n_threads: int = 1) -> Floats:
         """f at every sample of X, one column per output; kernel values are as precise as X."""
         out = np.tile(self.b, (n_samples(X), 1))
-        self._evaluation.add(out, X, n_threads)
+        self._evaluation(engine_of(X)).add(out, X, n_threads)
         return out
 
     def norms(self, n_threads: int = 1) -> Floats:
         """‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
         values = np.zeros((self.coefficients.shape[0], len(self.b)))
-        self._evaluation.add(values, self.vectors, n_threads)
+        self._evaluation(engine_of(self.vectors)).add(values, self.vectors, n_threads)
         table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
         return np.asarray(np.sqrt(np.maximum(np.sum(table * values, axis=0), 0.0)))
 
+    def _evaluation(self, engine: Engine | None) -> Evaluation:
+        """Of samples that live with this engine, made once."""
+        if engine not in self._evaluations:
+            made = evaluation_for(self.kernel, self.vectors, self.coefficients, self.columns, engine)
+            self._evaluations[engine] = made
+        return self._evaluations[engine]
+
     @cached_property
-    def _evaluation(self) -> Evaluation:
-        return evaluation_for(self.kernel, self.vectors, self.coefficients, self.columns)
+    def _evaluations(self) -> dict[Engine | None, Evaluation]:
+        return {}
 
 
 class Function:

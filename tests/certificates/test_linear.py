@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer.certificates.linear import certify_linear
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
 from reference.certificate import box_residual, equality_residual, largest, wish_residual
 
@@ -22,7 +22,7 @@ def test_same_as_the_naive_certificate(squared, bias, epsilon):
         problem = epsilon_insensitive(y * rng.uniform(0, 2, 60), C, epsilon, bias, squared)
     beta = np.clip(rng.normal(size=60) * (rng.random(60) < 0.7), problem.lower, problem.upper)
     w, b = rng.normal(size=3), 0.3 if bias else 0.0
-    found = certify_linear(problem, LinearRows(X, 1), w, b, beta)
+    found = certify_linear(problem, rows_for(X, 1), w, b, beta)
 
     dual, variables = problem.dual, problem.dual_variables(beta)
     residual = dual.p - (X @ w + b)[dual.row] - dual.d * variables

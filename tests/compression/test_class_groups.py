@@ -35,7 +35,7 @@ def test_every_pair_uses_the_vectors_of_two_groups(model, small):
     assert served.max() <= class_groups._PAIRS_PER_VECTOR
     assert np.count_nonzero(np.diff(np.sort(served))) <= 2  # groups of equal size, and one that is left
     assert np.mean(small.predict(X) == model.predict(X)) > 0.97
-    assert len(small._expansion_._evaluation._segments) == 2
+    assert len(small._expansion_._evaluation(None)._segments) == 2
 
 
 @pytest.mark.thorough

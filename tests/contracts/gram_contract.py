@@ -92,9 +92,10 @@ def _check_gram(gram, K, atol):
     assert gram.kernel.bound
     assert not (gram.concurrent and not gram.recomputes_cheaply)
     if gram.linear is not None:
-        X = gram.linear.X
-        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-        np.testing.assert_allclose(gram.linear.scale * X @ X.T, K, atol=max(atol, 1e-12))
+        linear = gram.linear
+        assert linear.n == n
+        product = linear.scale * linear.times(linear.transposed(np.eye(n)))
+        np.testing.assert_allclose(product, K, atol=max(atol, 1e-12))
 
     I, J = rng.permutation(n)[: n // 3], rng.permutation(n)[: n // 2]
     before = gram.evaluations

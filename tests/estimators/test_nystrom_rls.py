@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge
 import mercer
 from mercer import NystromRLS, NystromRLSClassifier, _core, kernels
 from mercer.data.chunks import Chunk
-from mercer.gram.cross import Cross
 from mercer.gram.landmarks import draw, leverage_scores
+from mercer.gram.places import cross_for
 from mercer.gram.prepared import Lowering
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Stop
@@ -123,7 +123,7 @@ def test_conjugate_gradients_reach_what_the_normal_equations_give(bias, sample):
     everything = Chunk(X, Y, WEIGHT)
     pool = draw([everything], sample, np.random.default_rng(1))
     seen = Chunk(pool.X, np.zeros((len(pool.index), 2)), pool.stands_for)
-    cross = Cross(GAUSSIAN, Z, lambda: [everything])
+    cross = cross_for(GAUSSIAN, Z, lambda: [everything])
     _, objective = naive(weight=WEIGHT, bias=bias)
     for part, most in ((seen, 100), (None, 3)):
         solution, certificate = solve_nystrom(RidgeProblem(0.05, bias), cross, Stop(1e-11, 200), sample=part)
@@ -135,7 +135,7 @@ def test_conjugate_gradients_reach_what_the_normal_equations_give(bias, sample):
 @pytest.mark.parametrize("steps", [0, 1, 2, 4])
 def test_the_gap_of_an_unfinished_fit_bounds_its_distance_from_the_optimum(steps):
     everything = Chunk(X, Y, np.ones(N))
-    cross = Cross(GAUSSIAN, Z, lambda: [everything])
+    cross = cross_for(GAUSSIAN, Z, lambda: [everything])
     poor = Chunk(X[:40], np.zeros((40, 2)), np.full(40, N / 40))
     solution, proof = solve_nystrom(RidgeProblem(0.05, True), cross, Stop(1e-14, steps), sample=poor)
     _, optimum = naive()

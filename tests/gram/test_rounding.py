@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from contracts.named import named
 from mercer.gram import gram_for
 from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.linear_rows import LinearRows
 from mercer.gram.pair_place import Layout
+from mercer.gram.places import rows_for
 from mercer.gram.prepared import PreparedSamples
 from mercer.gram.rounding import Rounding
 from mercer.gram.source import value_error
@@ -176,8 +176,8 @@ def test_sums_in_twice_the_precision():
     X = rng.normal(size=(50, 4)) + 1e9
     c = rng.normal(size=50)
     c -= c.mean()
-    for rows in (LinearRows(X, 1), LinearRows(sp.csr_array(X), 2)):
-        hi, lo = rows.doubled_transposed(c)
+    for rows in (rows_for(X, 1), rows_for(sp.csr_array(X), 2)):
+        hi, lo, _ = rows.combination(c)
         true = X.astype(WIDE).T @ c.astype(WIDE)
         np.testing.assert_allclose(np.asarray(hi.astype(WIDE) + lo - true, dtype=float), 0, atol=1e-9)
         u, error = rows.gram_product(c)

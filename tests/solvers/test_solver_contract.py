@@ -8,7 +8,7 @@ import pytest
 
 from contracts.solver_contract import SolverCase, SolverContract
 from mercer.gram import gram_for
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.problems.classification import hulls, reduced_hulls
 from mercer.problems.multiclass import JointProblem
@@ -47,7 +47,7 @@ DUALS = {
 
 def by_rows(problem, gram, stop, start=None, report=None):
     """In (w, b) from the first step on, as for many samples."""
-    linear, rows_of = dual_kernel.linear_problem(problem), partial(LinearRows, X, 1)
+    linear, rows_of = dual_kernel.linear_problem(problem), partial(rows_for, X, 1)
     with mock.patch.object(dual_kernel, "_MANY_VARIABLES", 0):
         return dual_kernel.solve_by_rows(problem, gram, stop, start, report, linear=linear, rows_of=rows_of)
 

@@ -23,7 +23,7 @@ from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 
 _EPS = float(np.finfo(float).eps)
@@ -47,16 +47,14 @@ def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: floa
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
 
 
-def certify_joint_rows(problem: JointProblem, rows: LinearRows, beta: Floats) -> tuple[Floats, Certificate]:
+def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple[Floats, Certificate]:
     """W = X'β, one row per class, each entry rounded once, and the certificate of both."""
     W, u = np.empty((problem.n_classes, rows.d)), Ball(np.empty(beta.shape), np.empty(beta.shape))
-    apart, lengths = 0.0, np.sqrt(rows.lengths)
-    terms = gamma(rows.n + rows.d + 8)
+    apart, rounded = 0.0, 1 + gamma(rows.d + 8)
     for k, column in enumerate(beta.T):
-        W[k], rest = rows.doubled_transposed(np.ascontiguousarray(column))
-        f = rows.doubled_product(W[k], 0 * rest)
-        u.value[:, k], u.error[:, k] = f, 2 * _EPS * np.abs(f) + 2 * terms**2 * norm_of(W[k]) * lengths
-        lost = (1 + terms) * norm_of(rest) + terms**2 * float(np.abs(column) @ lengths)
+        W[k], rest, error = rows.combination(np.ascontiguousarray(column))
+        u.value[:, k], u.error[:, k] = rows.precise_product(W[k])
+        lost = rounded * (norm_of(rest) + error)
         apart += lost * lost
     return W, joint_certificate(problem, beta, u, "optimality", "float64", (norm_of(W.ravel()), math.sqrt(apart)))
 

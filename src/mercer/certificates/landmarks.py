@@ -18,7 +18,7 @@ from scipy.linalg import solve_triangular
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate, Proves
 from mercer.certificates.least_squares import ABOVE
-from mercer.gram.cross import PROOF_ROWS, Doubt, Totals
+from mercer.gram.protocols import Doubt, Totals
 
 
 def landmark_gap(residual: Floats, lam: float) -> Floats:
@@ -59,7 +59,7 @@ def doubted(
     root = np.sqrt(np.sum(L * L, axis=1))
     heard = root @ np.abs(C)
     off = np.sqrt(doubt.squares)
-    summed = gamma(PROOF_ROWS + doubt.parts + 4)
+    summed = gamma(doubt.terms + 4)
     tilt = np.abs(now.mean) + np.sqrt(now.weight) * (off + summed * np.sqrt(now.squares)) if bias else 0.0 * off
     values = np.sqrt(doubt.trace) * (off + tilt / np.sqrt(now.weight))
     # Twice what rounding adds: |L⁻¹| itself is computed.

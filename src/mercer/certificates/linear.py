@@ -14,26 +14,25 @@ from mercer import _core
 from mercer.arrays import Floats, gamma, inner
 from mercer.arrays import norm as norm_of
 from mercer.certificates.certificate import Certificate, conditions
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 
 # A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
 _LARGEST_ERROR_SHARE = 1e-6
 
 
-def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float, beta: Floats) -> Certificate:
+def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    f = rows.product(w, b)
-    lengths = np.sqrt(rows.lengths)
+    f, error = rows.product_bound(w, b)
     # The bias of rows that were not centred is b − w'c, rounded.
-    error = gamma(rows.d + 6) * (lengths * norm_of(w) + abs(b)) + gamma(4) * rows.origin * norm_of(w)
-    error += gamma(2) * (np.abs(problem.p) + np.abs(f))
-    off, off_error = _difference(rows, w, beta, lengths)
-    combined = w - off
+    error = error + gamma(4) * rows.origin * norm_of(w) + gamma(2) * (np.abs(problem.p) + np.abs(f))
+    hi, lo, combined_error = rows.combination(beta, _LARGEST_ERROR_SHARE * norm_of(w))
+    off = (w - hi) - lo
+    off_error = combined_error + gamma(4) * norm_of(off) + gamma(2) * norm_of(lo)
     losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, error, beta
     )
-    norm, energy = inner(w, w), _square(norm_of(combined) + off_error)
+    norm, energy = inner(w, w), _square(norm_of(hi) + norm_of(lo) + combined_error)
     distance = _square(norm_of(off) + off_error)
     total_error = gamma(rows.n) * float(np.abs(beta).sum())
     if problem.bias not in (0, np.inf):
@@ -68,14 +67,3 @@ def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float
 def _square(x: float) -> float:
     """x², infinite where `**` would raise an error."""
     return x * x
-
-
-def _difference(rows: LinearRows, w: Floats, beta: Floats, lengths: Floats) -> tuple[Floats, float]:
-    """w − X'β, and a bound on the length of its error."""
-    summed, terms = float(np.abs(beta) @ lengths), rows.n + 8
-    error = gamma(terms) * summed
-    if error <= _LARGEST_ERROR_SHARE * norm_of(w):
-        return w - rows.transposed(beta), error
-    hi, lo = rows.doubled_transposed(beta)
-    off = (w - hi) - lo
-    return off, gamma(4) * norm_of(off) + gamma(terms) ** 2 * summed + gamma(2) * norm_of(lo)

@@ -26,7 +26,7 @@ from mercer.certificates.least_squares import (
 )
 from mercer.certificates.sums import least_curvature
 from mercer.gram.ball import Ball
-from mercer.gram.linear_gram import LinearGram
+from mercer.gram.protocols import LinearGram
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares
 

@@ -63,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             warnings.simplefilter("default", UserWarning)  # meant for whoever runs the command, whatever -W says
-            args.run(args)
+            with mercer.config_context(device=args.device):
+                args.run(args)
             sys.stdout.flush()
     except KeyboardInterrupt:
         print("mercer: interrupted", file=sys.stderr)

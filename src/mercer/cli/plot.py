@@ -31,6 +31,7 @@ def register(commands: Subparsers) -> None:
         ("mercer plot heart heart.model heart.svg --features 7 9", "LIBSVM's features 8 and 10"),
         description="Draw a model's decision over two features of a data file: regions, margins and the rows. "
         "Other features are held at their mean.",
+        computes=True,
     )
     add_data(parser, "the column of a table that holds the truth, for colours")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")

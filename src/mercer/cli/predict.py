@@ -42,6 +42,7 @@ def register(commands: Subparsers) -> None:
         "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
         "standard output and the accuracy to standard error.",
         files="data_file model_file [output_file]",
+        computes=True,
     )
     add_data(parser, "a table's column with the truth; default: the one learnt")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")

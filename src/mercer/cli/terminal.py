@@ -64,16 +64,21 @@ def add_command(
     *shown: tuple[str, str],
     after: str = "",
     files: str = "",
+    computes: bool = False,
     **options: Any,
 ) -> argparse.ArgumentParser:
     """The parser of a subcommand that `run` carries out.
 
-    It has examples. Where it takes the place of a program of LIBSVM's, `files` are what that reads and writes.
+    It has examples. Where it takes the place of a program of LIBSVM's, `files` are what that reads and writes. One that
+    `computes` can be told where.
     """
     epilog = examples(*shown, after=after)
     parser = commands.add_parser(name, allow_abbrev=False, formatter_class=WithExamples, epilog=epilog, **options)
     usage = f"usage: mercer {name} [options] {files}; see mercer {name} --help" if files else None
-    parser.set_defaults(run=run, parser=parser, one_line_usage=usage)
+    if computes:
+        told = "where to compute (default: what MERCER_DEVICE says, or cpu, which is this machine)"
+        parser.add_argument("--device", metavar="NAME", help=told)
+    parser.set_defaults(device=None, run=run, parser=parser, one_line_usage=usage)
     return parser
 
 

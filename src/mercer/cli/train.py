@@ -44,6 +44,7 @@ def register(commands: Subparsers) -> None:
         "prints a report with the certificate of optimality, and saves a .mercer model.",
         after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
         files="[data_file [model_file]]",
+        computes=True,
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
     parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")

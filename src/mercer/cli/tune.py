@@ -31,6 +31,7 @@ def register(commands: Subparsers) -> None:
         "options, output and file of results. The last line is: C gamma rate; of a regression: C gamma epsilon mse; of "
         "a one-class machine: nu gamma score.",
         files="data_file",
+        computes=True,
     )
     add_data(parser, "the column to learn; tables need one", KINDS)
     parser.add_argument("-s", "--machine", choices=_MACHINES, default="c_svc", help="-s 0, 3 or 2 (c_svc)")

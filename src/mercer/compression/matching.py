@@ -25,7 +25,7 @@ from mercer.arrays import Floats, Indices, add_gram, mirror, n_samples, take
 from mercer.compression.span import Span
 from mercer.compression.target import Target
 from mercer.errors import NotSeparableError
-from mercer.gram.linear_rows import weight_vectors
+from mercer.gram.host_rows import weight_vectors
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
 

@@ -12,8 +12,8 @@ from scipy import linalg
 from mercer.arrays import Floats, Indices, is_sparse, n_samples, take
 from mercer.compression.distance import distances
 from mercer.compression.span import Span
+from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
-from mercer.gram.linear_rows import weight_vectors
 from mercer.kernels.matrices import dense
 from mercer.rkhs import Expansion, row_keys
 

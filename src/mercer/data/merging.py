@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, is_sparse, n_samples, sums_by, take
+from mercer.arrays import Flags, Floats, Indices, are_strings, host, is_sparse, n_samples, sums_by, take
+from mercer.engine import PlacedSamples
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +82,8 @@ def clashes(X: Any, y: Indices, n_threads: int) -> list[Indices]:
 
 def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
     """A 64-bit hash of each sample's non-zero entries, the same for an array and a CSR matrix."""
+    if isinstance(X, PlacedSamples):
+        return X.hash()
     if is_sparse(X):
         return _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)
     return _core.hash_rows(X, n_threads)
@@ -91,7 +94,8 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
 
     None stands for flags that are all true.
     """
-    if not hasattr(X, "shape"):
+    if are_strings(X):
+        X = host(X)
         order = np.array(sorted(range(len(rows)), key=lambda k: (X[rows[k]], y[rows[k]])), dtype=np.intp)
         same = [X[rows[a]] == X[rows[b]] and y[rows[a]] == y[rows[b]] for a, b in pairwise(order)]
         return order, np.array([True, *np.logical_not(same)], dtype=bool)[: len(order)]
@@ -115,6 +119,8 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
 
 
 def _equal(X: Any, left: Indices, right: Indices) -> Flags:
+    if isinstance(X, PlacedSamples):
+        return X.equal(left, right)
     if is_sparse(X):
         equal = _core.equal_rows_csr(X.data, X.indices, X.indptr, left, right).astype(bool)
         # Rows that differ only in stored zeros or in the order of columns are rare, so that scipy may compare them.
@@ -135,4 +141,5 @@ def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) ->
 
 
 def _dense_row(X: Any, row: Any) -> Floats:
-    return np.asarray(X[[row]].toarray() if is_sparse(X) else X[row], dtype=np.float64).ravel() + 0.0
+    own = host(X, np.array([row]))
+    return np.asarray(own.toarray() if is_sparse(own) else own, dtype=np.float64).ravel() + 0.0

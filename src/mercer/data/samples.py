@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from mercer.arrays import Floats, is_sparse, row_blocks
+from mercer.arrays import Floats, is_sparse, n_samples, row_blocks
+from mercer.engine import PlacedSamples, configured, engine_of, placed
 
 _TABLES = "or let mercer.tabular(estimator) read the table as it is"
 _DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas
@@ -18,14 +19,37 @@ _DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas
 
 def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
     """A C-ordered float32 or float64 array, or a canonical CSR matrix; float32 stays float32."""
+    home = engine_of(X)
+    if home is not None:
+        return _placed(estimator, home.samples(X), reset)
     if is_plain(X, 2) and X.dtype.char in "fd" and _as_expected(estimator, X, reset):
         checked = X
     else:
         checked = _converted(estimator, X, reset)
     _check_finite(checked)
     if is_sparse(checked):
-        return canonical_csr(checked)
-    return checked if checked.flags.aligned else checked.copy()
+        checked = canonical_csr(checked)
+    elif not checked.flags.aligned:
+        checked = checked.copy()
+    home = configured()
+    return checked if home is None else home.samples(checked)
+
+
+def _placed(estimator: Any, X: PlacedSamples, reset: bool) -> PlacedSamples:
+    """An engine's samples, checked where they are."""
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise ValueError(
+            f"X must be a matrix with a row per sample and a column per feature, but its shape is {X.shape}"
+        )
+    if not _as_expected(estimator, X, reset):
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{getattr(estimator, 'n_features_in_', 'another number of')} features as input"
+        )
+    found = X.first_not_finite()
+    if found is not None:
+        _refuse_not_finite(*found)
+    return X
 
 
 def copy_columns(fitted: Any, estimator: Any) -> None:
@@ -50,10 +74,11 @@ def is_plain(values: Any, dimensions: int) -> bool:
 def check_same_length(X: Any, y: Any) -> None:
     """Raise an error unless there are as many targets as samples, if there are any targets."""
     if y is not None and not (is_plain(y, 1) and hasattr(X, "shape") and X.shape[0] == len(y)):
-        check_consistent_length(X, y)
+        X = placed(X)
+        check_consistent_length(range(n_samples(X)) if isinstance(X, PlacedSamples) else X, y)
 
 
-def _as_expected(estimator: Any, X: np.ndarray, reset: bool) -> bool:
+def _as_expected(estimator: Any, X: np.ndarray | PlacedSamples, reset: bool) -> bool:
     """Whether an array without names of features is what an estimator was fitted on, which training lays down."""
     if "feature_names_in_" in vars(estimator):
         return False
@@ -131,8 +156,11 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def sequences(X: Any) -> list[str]:
+def sequences(X: Any) -> list[str] | PlacedSamples:
     """A list of strings, for kernels on strings."""
+    home = engine_of(X)
+    if home is not None:
+        return home.samples(X)
     if isinstance(X, str):
         raise ValueError("X is one string; give a list of strings, one per sample")
     samples = list(X)
@@ -198,9 +226,12 @@ def check_gram_matrix(K: Any) -> None:
         raise ValueError(
             f"a precomputed kernel needs the square matrix between all training samples, but X has shape {K.shape}"
         )
-    asymmetry = max(float(np.abs(K[i : i + 256] - K[:, i : i + 256].T).max()) for i in range(0, len(K), 256))
-    size = float(np.abs(K).max())
-    if 2 * size * len(K) > np.finfo(np.float64).max:
+    if isinstance(K, PlacedSamples):
+        asymmetry, size = K.asymmetry(), max(map(abs, K.extremes()))
+    else:
+        asymmetry = max(float(np.abs(K[i : i + 256] - K[:, i : i + 256].T).max()) for i in range(0, len(K), 256))
+        size = float(np.abs(K).max())
+    if 2 * size * K.shape[0] > np.finfo(np.float64).max:
         raise FloatingPointError(
             f"the precomputed kernel matrix holds values up to {size:.3g}, whose sums overflow float64; scale it"
         )
@@ -229,9 +260,13 @@ def _check_finite(X: Any) -> None:
         place, value = (row, int(X.indices[bad[0, 0]])), values[bad[0, 0]]
     else:
         place, value = (int(bad[0, 0]), int(bad[0, 1])), values[tuple(bad[0])]
+    _refuse_not_finite(*place, value, len(bad))
+
+
+def _refuse_not_finite(row: int, column: int, value: float, count: int) -> NoReturn:
     name = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
-        f"Input X contains {name}: X[{place[0]}, {place[1]}]={value}, and {len(bad)} such entries in all. "
+        f"Input X contains {name}: X[{row}, {column}]={value}, and {count} such entries in all. "
         + ("Impute or drop them, or let mercer.tabular(estimator) fill and mark them" if name == "NaN" else "Clip them")
     )
 
@@ -248,7 +283,7 @@ def _non_numeric_column(X: Any) -> Any:
 
 def rounding_remark(X: Any, checked: Any) -> str | None:
     """A remark about integers that float64 cannot represent, if there are any; data given as floats are not checked."""
-    if getattr(getattr(X, "dtype", None), "kind", "O") in "fb":
+    if getattr(getattr(X, "dtype", None), "kind", "O") in "fb" or isinstance(checked, PlacedSamples):
         return None
     values = checked.data if is_sparse(checked) else checked
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))

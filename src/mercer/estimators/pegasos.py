@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, stack, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.fitting.families.classifier import OneAgainstRest
@@ -244,7 +244,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         bias, X = self.bias == "regularized", fit.merged.X
         if self._linear:
             expect_room(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two marks of it, w
-            return LinearSpace(X, bias=bias)
+            return LinearSpace(host(X), bias=bias)  # whose steps take a row at a time
         if not hasattr(self, "_theta_"):
             return KernelSpace(fit.gram(n_threads), bias=bias)
         theta = self._theta_
@@ -291,7 +291,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             if old is None:
                 self._expansion_ = expansion_of(fit, coefficients, self.intercept_, rows[used])
             else:
-                vectors = take(stack(old.vectors, fit.merged.X), used)
+                vectors = take(stack(old.vectors, host(fit.merged.X)), used)
                 self._expansion_ = Expansion(old.kernel, vectors, coefficients, self.intercept_)
             if self._expansion_.vectors is not None:
                 self.support_vectors_ = freeze(self._expansion_.vectors)

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, host
 from mercer.data.labels import Pair, names_of, planes
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
@@ -41,9 +41,9 @@ class Outputs:
     factor: float
 
     def rows(self, X: Any) -> Any:
-        """X as the machine reads it, in float64."""
+        """X as the machine reads it, in float64 on this machine."""
         kernel = None if not hasattr(self.model, "kernel_") else self.kernel
-        return widened(read_samples(self.model, X, kernel, reset=False))
+        return widened(host(read_samples(self.model, X, kernel, reset=False)))
 
     def f(self, rows: Any) -> Floats:
         """The functions at rows that were read, one column each."""

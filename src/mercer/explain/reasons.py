@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from mercer.arrays import Floats, Indices, n_samples, row_blocks, take
+from mercer.arrays import Floats, Indices, host, n_samples, row_blocks, take
 from mercer.data.labels import plane_coefficients, planes
+from mercer.engine import placed
 from mercer.explain.outputs import Outputs, class_signs, outputs_of
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import read_samples
@@ -107,6 +108,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     if output >= len(machine.names):
         raise ValueError(f"there is no output {output}; there are {len(machine.names)}, counted from 0")
     kernel = machine.kernel
+    X = placed(X)
     rows = read_samples(model, X, kernel, reset=False)
     own = _vectors(machine)
     labels: Any = None
@@ -117,7 +119,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     out: list[Reasons] = []
     for some in row_blocks(n_samples(rows), 8 * max(1, len(own.coefficients))):
         block = take(rows, np.arange(some.start, some.stop))
-        K = dense(block)[:, own.columns] if own.columns is not None else kernel(block, own.of)
+        K = dense(host(block))[:, own.columns] if own.columns is not None else kernel(block, own.of)
         if labels is None:
             predictions, weights = machine.f(block)[:, output], own.coefficients[None, :, output]
         else:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer.arrays import Floats
 from mercer.files.model import Estimator
 from mercer.fitting.pipeline.state import chosen_of, has_function_per_class
-from mercer.gram.linear_rows import weight_vectors
+from mercer.gram.host_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.rkhs import Expansion

@@ -8,6 +8,9 @@ import numpy as np
 
 from mercer.arrays import Indices, gamma
 
+# What a product can lose below the normal numbers, twice over: γ_k counts roundings of normal numbers alone.
+LEAST = float(np.finfo(np.float64).smallest_subnormal)
+
 
 class Ball(NamedTuple):
     """A computed number, or an array of them, and a bound on the error of each: the true ones lie in [low, high]."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, take
+from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
-from mercer.gram.linear_rows import weight_vectors
 from mercer.gram.prepared import PreparedSamples
 from mercer.gram.rounding import SINGLE
 from mercer.kernels import Kernel

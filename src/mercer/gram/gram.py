@@ -16,9 +16,8 @@ from mercer.gram.ball import Ball
 from mercer.kernels import Kernel
 
 if TYPE_CHECKING:
-    from mercer.gram.joint_field import JointField
-    from mercer.gram.linear_gram import LinearGram
     from mercer.gram.pair_place import Layout, PairPlace
+    from mercer.gram.protocols import LinearGram
     from mercer.problems.dual_problem import DualProblem
     from mercer.problems.multiclass import JointProblem
 
@@ -298,6 +297,53 @@ class Field(Protocol):
 
     def shrink(self) -> bool:
         """Drop bounded variables that no pair would choose, if there are enough of them; whether any were dropped."""
+        ...
+
+    def unshrink(self) -> None:
+        """Make everything active again, with its u."""
+        ...
+
+
+class JointField(Protocol):
+    """The state of a joint multi-class solve: β and u = Kβ with a column per class, and the samples that are active."""
+
+    problem: JointProblem
+    gram: Gram
+    beta: Floats
+    u: Floats
+    b: Floats
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether samples were dropped: then u is current in the rows of the active ones alone."""
+        ...
+
+    def set_problem(self, problem: JointProblem) -> None:
+        """Continue with this problem, which differs from the last one only in its biases."""
+        ...
+
+    def violation(self) -> float:
+        """The largest over the active samples."""
+        ...
+
+    def violators(self, q: int, keep: float) -> Indices:
+        """At most q active samples: up to q·keep of the previous set, free ones first, then the worst violators."""
+        ...
+
+    def excess(self, rows: Indices) -> Floats:
+        """e on some active samples."""
+        ...
+
+    def block(self, J: Indices) -> Values:
+        """K between the samples J, in the precision of the solve; the next block may overwrite it."""
+        ...
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J, the samples whose block was asked for last, and bring u of the active samples up to date."""
+        ...
+
+    def shrink(self, violation: float) -> None:
+        """Drop samples in a corner of their box, if no gradient difference as large as the violation moves them."""
         ...
 
     def unshrink(self) -> None:

@@ -27,8 +27,8 @@ _BLOCK_ROWS = 2048
 _SHRINK_SHARE = 0.1
 
 
-class JointField(ActiveSet):
-    """β and u over all samples and classes; u is current only for the active samples."""
+class HostJointField(ActiveSet):
+    """A `JointField` in this machine's memory on any Gram."""
 
     problem: JointProblem
 
@@ -124,7 +124,7 @@ class JointField(ActiveSet):
         self.u[rows] += self.gram.products(full, rows, self.dtype)
 
 
-class TiledJointField(JointField):
+class TiledJointField(HostJointField):
     """A joint field on prepared samples; `origin` holds the places of this problem's rows in them."""
 
     def __init__(

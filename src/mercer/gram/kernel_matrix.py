@@ -16,9 +16,9 @@ from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma
 from mercer.gram.ball import Ball
 from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
 from mercer.gram.host_field import HostField
-from mercer.gram.joint_field import JointField, TiledJointField
-from mercer.gram.linear_gram import LinearGram, linear_scale, linear_terms
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.host_rows import HostRows
+from mercer.gram.joint_field import HostJointField, TiledJointField
+from mercer.gram.linear_gram import HostLinearGram, linear_scale, linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
@@ -127,9 +127,9 @@ class KernelMatrix:
         return int(self.budget / (_BUDGET_PER_BYTE * self._bytes_per_row))
 
     @cached_property
-    def linear(self) -> LinearGram | None:
+    def linear(self) -> HostLinearGram | None:
         scale = linear_scale(self.kernel)
-        return None if scale is None else LinearGram(self._own_samples, scale)
+        return None if scale is None else HostLinearGram(self._own_samples, scale)
 
     @property
     def _own_samples(self) -> Any:
@@ -324,9 +324,9 @@ class KernelMatrix:
         return (self._source.value_error + (len(J) + 4) * DOUBLE) * mass * (reach if rows is None else reach[rows])
 
     @cached_property
-    def _linear_rows(self) -> LinearRows | None:
+    def _linear_rows(self) -> HostRows | None:
         """The samples for sums in twice the precision, if the kernel is linear up to a constant."""
-        return None if linear_terms(self.kernel) is None else LinearRows(self._own_samples, self.n_threads)
+        return None if linear_terms(self.kernel) is None else HostRows(self._own_samples, self.n_threads)
 
     def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> Ball:
         """Kβ = sX(X'β) + c Σβ, both parts in twice the precision; they may cancel."""
@@ -417,10 +417,12 @@ class KernelMatrix:
             return HostField(self, problem, beta, u, self.n_threads)
         return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
 
-    def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
+    def joint_field(
+        self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64
+    ) -> HostJointField:
         samples = self._whole(dtype) if self._fused else None
         if samples is None:
-            return JointField(self, problem, beta, u, dtype)
+            return HostJointField(self, problem, beta, u, dtype)
         return TiledJointField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
 
     def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:

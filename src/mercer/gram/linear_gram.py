@@ -1,8 +1,8 @@
-"""K = scale · XXᵀ through X alone: a product with K is two products with X, however many samples there are.
+"""K = scale · XXᵀ through samples X in this machine's memory; and which kernels are of this form.
 
 Products with bounds follow Higham ("Accuracy and stability of numerical algorithms", 3.1): a sum of k products, in any
-order, is off by at most γ_k times the sum of their absolute values. Dense samples may be taken about a centre of
-floats, where a difference has the relative error u whatever the centre is.
+order, is off by at most γ_k times the sum of their absolute values, and every product may lose LEAST more. Dense
+samples may be taken about a centre of floats, where a difference has the relative error u whatever the centre is.
 """
 
 from __future__ import annotations
@@ -12,73 +12,85 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import BLOCK_BYTES, Floats, gamma, is_sparse, row_blocks
-from mercer.gram.ball import Ball
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, gamma, is_sparse, row_blocks
+from mercer.gram.ball import LEAST, Ball
+from mercer.gram.sums import Sums, float64_strips
 from mercer.kernels import Kernel
+from mercer.kernels.matrices import dense, without_empty_columns
+from mercer.problems.least_squares import LeastSquares
 
 # Rows of one partial sum over the samples: what bounds its rounding is their number plus that of partial sums.
 _SUM_ROWS = 2048
 
 
-class LinearGram:
-    """Products with X and with Xᵀ, of which K = scale · XXᵀ consists."""
+class HostLinearGram:
+    """`LinearGram` of an array or a CSR matrix."""
 
     def __init__(self, X: Any, scale: float = 1.0) -> None:
-        self.X, self.scale = X, scale
+        self._X, self.scale, self.sparse = X, scale, is_sparse(X)
+        self.n: int = X.shape[0]
+        self.d: int = X.shape[1]
+
+    @property
+    def reach(self) -> float:
+        top, bottom = self._X.max(axis=0), self._X.min(axis=0)
+        if self.sparse:
+            top, bottom = top.toarray().ravel(), bottom.toarray().ravel()
+        sizes = np.maximum(np.abs(top), np.abs(bottom)).astype(np.float64)
+        largest = float(sizes.max(initial=0.0)) or 1.0
+        length = largest * float(np.linalg.norm(sizes / largest)) + self.d * LEAST
+        return float(np.sqrt(self.scale)) * length * (1 + gamma(self.d + 8)) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
-        """(X − 1c')W in float64."""
         if centre is None:
-            return np.concatenate([part @ W for _, part in float64_strips(self.X)])
+            return np.concatenate([part @ W for _, part in float64_strips(self._X)])
         return np.concatenate([part @ W for _, part in self._parts(centre)])
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
-        """(X − 1c')ᵀC in float64."""
-        out = np.zeros((self.X.shape[1], C.shape[1]))
-        for rows, part in float64_strips(self.X) if centre is None else self._parts(centre):
+        out = np.zeros((self.d, C.shape[1]))
+        for rows, part in float64_strips(self._X) if centre is None else self._parts(centre):
             out += part.T @ C[rows]
         return out
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
-        """(X − 1c')W."""
-        d, shape = self.X.shape[1], (self.X.shape[0], W.value.shape[1])
-        spread = gamma(d + 2) * np.abs(W.value) + 2 * W.error
+        shape = (self.n, W.value.shape[1])
+        spread = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
         out = Ball(np.empty(shape), np.empty(shape))
         for rows, part in self._parts(centre):
-            out.value[rows], out.error[rows] = part @ W.value, abs(part) @ spread
+            out.value[rows], out.error[rows] = part @ W.value, abs(part) @ spread + 2 * self.d * LEAST
         return out
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
-        """(X − 1c')ᵀC; `size` is at least |C|."""
-        n, d = self.X.shape
-        rows = max(1, min(n, _SUM_ROWS, BLOCK_BYTES // (8 * d)))
-        parts = 2 * -(-n // rows)
-        spread = gamma((n if is_sparse(self.X) else rows) + parts + 3) * size + 2 * C.error
-        values, errors = np.zeros((d, C.value.shape[1])), np.zeros((d, C.value.shape[1]))
+        rows = max(1, min(self.n, _SUM_ROWS, BLOCK_BYTES // (8 * self.d)))
+        parts = 2 * -(-self.n // rows)
+        spread = gamma((self.n if self.sparse else rows) + parts + 3) * size + 2 * C.error + LEAST
+        values, errors = np.zeros((self.d, C.value.shape[1])), np.zeros((self.d, C.value.shape[1]))
         for some, part in self._parts(centre):
             values += part.T @ C.value[some]
             errors += abs(part).T @ spread[some]
-        return Ball(values, errors)
+        return Ball(values, errors + 2 * self.n * LEAST)
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
-        """Σ w_i (x_ij − c_j)² of each feature."""
-        out = np.zeros(self.X.shape[1])
+        out = np.zeros(self.d)
         for rows, part in self._parts(centre):
             squares = part.multiply(part) if is_sparse(part) else part * part
             out += np.asarray(squares.T @ weight[rows]).ravel()
         return out
 
-    @property
-    def reach(self) -> float:
-        """A bound on √k(x, x)."""
-        top, bottom = self.X.max(axis=0), self.X.min(axis=0)
-        if is_sparse(self.X):
-            top, bottom = top.toarray().ravel(), bottom.toarray().ravel()
-        largest = np.maximum(np.abs(top), np.abs(bottom)).astype(np.float64)
-        return float(np.sqrt(self.scale) * np.linalg.norm(largest))
+    def sums(self, problem: LeastSquares) -> Sums:
+        return Sums.of(self._X, problem)
+
+    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        for rows in row_blocks(self.n, 8 * self.d):
+            part = dense(self._X[rows]).astype(np.float64, copy=False)
+            yield rows, part if centre is None else part - centre
+
+    def without_empty_columns(self) -> tuple[HostLinearGram, Indices | None]:
+        X, used = without_empty_columns(self._X)
+        return HostLinearGram(X, self.scale), used
 
     def _parts(self, centre: Floats | None) -> Iterator[tuple[slice, Any]]:
-        for rows, strip in float64_strips(self.X):
+        for rows, strip in float64_strips(self._X):
             if is_sparse(strip):
                 yield rows, strip
                 continue
@@ -103,13 +115,3 @@ def linear_terms(kernel: Kernel) -> tuple[float, float] | None:
         gamma, coef0, _ = recipe.numbers
         return recipe.scale * gamma, recipe.scale * coef0 + recipe.constant
     return (recipe.scale, recipe.constant) if recipe.ending == "identity" else None
-
-
-def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
-    """X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
-    if is_sparse(X) and X.dtype == np.float64:
-        yield slice(0, X.shape[0]), X
-        return
-    per_row = 8 * (X.shape[1] if not is_sparse(X) else 2 * max(1, X.nnz // max(1, X.shape[0])))
-    for rows in row_blocks(X.shape[0], per_row):
-        yield rows, X[rows].astype(np.float64, copy=False)

@@ -12,14 +12,14 @@ added (Cauchy–Schwarz). What was added and taken away again stays in e.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Floats, add_gram, gamma, is_sparse, mirror, sums_by
-from mercer.gram.linear_gram import float64_strips
+from mercer.arrays import Floats, add_gram, gamma, is_sparse, mirror, row_blocks, sums_by
 from mercer.problems.least_squares import LeastSquares
 
 # Roundings of one entry where sums move to another origin, or are added.
@@ -175,3 +175,13 @@ class Sums:
             rest_y=self.rest_y - W * dy,
             error=np.sqrt(error**2 + gamma(_ROUNDINGS) * (np.sqrt(size) + np.sqrt(W) * step) ** 2),
         )
+
+
+def float64_strips(X: Any) -> Iterator[tuple[slice, Any]]:
+    """X in float64, a strip of rows at a time; a sparse float64 X is one strip, because slicing would copy it."""
+    if is_sparse(X) and X.dtype == np.float64:
+        yield slice(0, X.shape[0]), X
+        return
+    per_row = 8 * (X.shape[1] if not is_sparse(X) else 2 * max(1, X.nnz // max(1, X.shape[0])))
+    for rows in row_blocks(X.shape[0], per_row):
+        yield rows, X[rows].astype(np.float64, copy=False)

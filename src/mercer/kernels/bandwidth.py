@@ -16,7 +16,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Samples, is_sparse
+from mercer.arrays import Floats, Samples, host, is_sparse
+from mercer.engine import PlacedSamples
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
 from mercer.kernels.kernel import Kernel
@@ -87,7 +88,7 @@ def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1
     if weight.shape != (n,) or not largest > 0:
         raise ValueError(f"sample_weight must be {n} numbers ≥ 0, one per sample and not all 0")
     weight = weight / largest
-    gamma = _from_variance(X, weight) if rule == "scale" else _from_median(X, weight, l1)
+    gamma = from_variance(X, weight) if rule == "scale" else _from_median(X, weight, l1)
     if gamma is None:
         what = "its variance is 0" if rule == "scale" else "all its rows are equal"
         warn_user(
@@ -120,11 +121,17 @@ def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
     return 1.0 / divisors[one_of("convention", convention, tuple(divisors))]
 
 
-def _from_variance(X: Samples, weight: Floats) -> float | None:
+def from_variance(X: Samples, weight: Floats) -> float | None:
+    """1/(columns · variance over all entries); None where X is constant."""
     total = math.fsum(weight.tolist()) * X.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = _mean(X, weight, total)
-        rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
+        if isinstance(X, PlacedSamples):
+            mean = X.sums_about(0.0, weight)[0] / total
+            first, second = X.sums_about(mean, weight)
+            rest, variance = first / total, second / total
+        else:
+            mean = _mean(X, weight, total)
+            rest, variance = _moments(X, weight, total, mean) if math.isfinite(mean) else (math.nan, math.nan)
     # The mean was rounded. The mean of the centred data corrects that (Chan, Golub and LeVeque 1983).
     variance -= rest * rest
     if not math.isfinite(variance):
@@ -132,7 +139,7 @@ def _from_variance(X: Samples, weight: Floats) -> float | None:
     # Rounding gives constant data a standard deviation of up to 1e-14 of their size.
     if variance <= 1e-28 * mean * mean or variance < _SMALLEST:
         return None
-    return min(1.0 / (float(X.shape[1]) * variance), LARGEST)
+    return float(min(1.0 / (float(X.shape[1]) * variance), LARGEST))
 
 
 def _row_sums(block: Samples) -> Floats:
@@ -166,7 +173,7 @@ def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[f
 
 def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
     chosen = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 1000)).round().astype(np.intp)
-    rows = X[chosen]
+    rows = host(X, chosen)
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
     first, second = np.tril_indices(len(chosen), -1)
     between = distances[first, second]

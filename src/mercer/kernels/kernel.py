@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from mercer.arrays import Floats, Samples, mirror, n_samples
+from mercer.arrays import Floats, Samples, host, mirror, n_samples
+from mercer.engine import PlacedSamples, together
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
 
@@ -72,6 +74,16 @@ _KNOWN_OF_THE_FORMULA = [
 DIAGONAL_ROWS = 32
 
 
+def _where_samples_live(diag: Callable[[Any, Samples], Floats]) -> Callable[[Any, Samples], Floats]:
+    """A kernel's `diag` that asks an engine for k(x, x) of the engine's samples."""
+
+    @wraps(diag)
+    def of_any(kernel: Kernel, X: Samples) -> Floats:
+        return X.diagonal(kernel) if isinstance(X, PlacedSamples) else diag(kernel, X)
+
+    return of_any
+
+
 class Kernel(NamedParameters):
     """A function k(x, z) on pairs of samples, evaluated block by block in float64.
 
@@ -96,6 +108,8 @@ class Kernel(NamedParameters):
     def __init_subclass__(cls, **options: Any) -> None:
         """Whoever changes the values of a kernel says anew what is known of them: the core's recipe, for one."""
         super().__init_subclass__(**options)
+        if "diag" in vars(cls):
+            type.__setattr__(cls, "diag", _where_samples_live(cls.diag))
         if getattr(super(cls, cls), "_values", None) in (None, Kernel._values):
             return
         if "_values" in vars(cls):
@@ -128,6 +142,10 @@ class Kernel(NamedParameters):
         Z = X if Z is None else self._samples(Z)
         if n_samples(X) == 0 or n_samples(Z) == 0:
             return np.empty((n_samples(X), n_samples(Z)))
+        if isinstance(X, PlacedSamples):
+            return X.values(self, None if symmetric else together(X, Z)[1])
+        if isinstance(Z, PlacedSamples):
+            return Z.engine.samples(X).values(self, Z)
         return self._symmetric(X) if symmetric else self._values(X, Z)
 
     def _symmetric(self, X: Samples) -> Floats:
@@ -141,7 +159,7 @@ class Kernel(NamedParameters):
         """k(x_i, x_i) for every sample, without the matrix; a kernel with a unit diagonal need not define it."""
         if self.unit_diagonal != "yes":
             raise NotImplementedError(f"{type(self).__name__} must define diag(X), the values k(x, x), beside _values")
-        return np.ones(n_samples(X))
+        return np.ones(n_samples(X))  # wherever they live
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         """A block of K as a fresh C-ordered float64 array; X may be Z."""
@@ -243,8 +261,9 @@ class Kernel(NamedParameters):
         return {name: _assembled(places) for name, places in found.items()}
 
     def _pair(self, X: Samples, Z: Samples) -> tuple[Samples, Samples]:
-        X = self._samples(X)
-        return X, X if Z is None else self._samples(Z)
+        """Two blocks of samples of this machine: derivatives are computed here."""
+        X = self._samples(host(X))
+        return X, X if Z is None else self._samples(host(Z))
 
     def _finite(self, out: Floats) -> Floats:
         if not np.isfinite(out).all():

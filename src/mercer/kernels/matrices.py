@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer.arrays import Flags, Floats, Indices, Samples, freeze, is_sparse, n_samples, physical_memory
+from mercer.engine import PlacedSamples
 
 # A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
 # its entries is stored: at 5 % of 1,000 × 1,000 entries both forms take as long, at 20 % the dense one half as long.
@@ -17,7 +18,9 @@ _DENSE_SHARE = 0.05
 
 
 def as_matrix(X: Samples) -> Samples:
-    """A 2-D float32 or float64 array, or a canonical CSR matrix; X itself if it is one of these."""
+    """A 2-D float32 or float64 array, or a canonical CSR matrix; X itself if it is one of these, or an engine's."""
+    if isinstance(X, PlacedSamples):
+        return X
     if is_sparse(X):
         return _as_csr(X)
     X = np.asarray(X)
@@ -112,8 +115,18 @@ def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, F
             yield i, rows, widened(dense(X[i : i + 1]))[0], z
 
 
+def smallest_entry(X: Samples) -> float:
+    """The smallest stored entry; 0 if there is none."""
+    if isinstance(X, PlacedSamples):
+        return X.extremes()[0]
+    entries = X.data if is_sparse(X) else X
+    return float(entries.min()) if entries.size else 0.0
+
+
 def squared_lengths(X: Samples) -> Floats:
     """‖x_i‖² in float64, without a float64 copy of all of X."""
+    if isinstance(X, PlacedSamples):
+        return X.squared_lengths()
     out = np.empty(X.shape[0])
     with np.errstate(over="ignore"):
         for rows in strips(X):

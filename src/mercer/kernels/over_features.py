@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Samples, is_sparse
+from mercer.arrays import Floats, Samples
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.distances import l1_distances, sums_over_features
@@ -21,6 +21,7 @@ from mercer.kernels.matrices import (
     exponents,
     ordinary,
     row_and_rows,
+    smallest_entry,
     squared_lengths,
     times_power,
     widened,
@@ -136,10 +137,10 @@ class Chi2(Kernel):
 
     def _samples(self, X: Samples) -> Samples:
         X = as_matrix(X)
-        entries = X.data if is_sparse(X) else X
-        if entries.size and entries.min() < 0:
+        smallest = smallest_entry(X)
+        if smallest < 0:
             raise ValueError(
-                f"the chi2 kernel compares histograms, whose entries are ≥ 0, but X contains {entries.min():g}; "
+                f"the chi2 kernel compares histograms, whose entries are ≥ 0, but X contains {smallest:g}; "
                 "shift or bin the features, or choose another kernel"
             )
         return X

@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 
 from mercer.data.sameness import grouped, key_of_params
 from mercer.kernels import Kernel, kernel_accepts
+from mercer.kernels.bandwidth import from_variance
+from mercer.kernels.matrices import as_matrix
 from mercer.tables.estimator import Tabular
 
 # Parameters that change a problem, but neither its samples nor its kernel: first those that grow with the price of
@@ -146,14 +148,10 @@ def _scale_gamma(X: Any) -> float | None:
     """1/(columns · variance of X), as `gamma="scale"` has it."""
     if not hasattr(X, "shape") or len(X.shape) != 2 or X.shape[1] == 0:
         return None
-    if hasattr(X, "power"):
-        variance = float(X.power(2).mean() - X.mean() ** 2)
-    else:
-        try:
-            variance = float(np.asarray(X, dtype=np.float64).var())
-        except (TypeError, ValueError):
-            return None
-    return 1.0 / (X.shape[1] * variance) if variance > 0 and np.isfinite(variance) else None
+    try:
+        return from_variance(as_matrix(X), np.ones(X.shape[0]))
+    except (TypeError, ValueError):
+        return None
 
 
 def edges_of(points: Sequence[Mapping[str, Any]], best: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import column_or_1d
 
 from mercer.arrays import is_sparse, n_samples
+from mercer.engine import PlacedSamples, on_host, placed
 from mercer.errors import held_warnings, warn_user
 from mercer.fitting.pipeline.fit import bytes_of, deadline_of
 from mercer.held_out.folds import folds_of
@@ -124,12 +125,13 @@ def tune(
     prefix, machine = prefix_and_machine(estimator)
     if y is None and (is_classifier(machine) or is_regressor(machine)):
         raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
-    y = None if y is None else column_or_1d(y, warn=True)
+    X = placed(X)
+    y = None if y is None else column_or_1d(on_host(y), warn=True)
     if not hasattr(X, "shape") and kernel_accepts(getattr(machine, "kernel", "rbf")) != "sequences":
         X = np.asarray(X)
     elif isinstance(estimator, Tabular):
         X = frame_of(X)  # read once
-    elif is_sparse(X):
+    elif is_sparse(X) and not isinstance(X, PlacedSamples):
         X = sp.csr_array(X)  # whose rows can be taken
     own = None
     if grid is None:
@@ -145,7 +147,9 @@ def tune(
     check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error}, points)
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
     by_folds = criterion == "folds"
-    rows = np.zeros((n_samples(X), 1)) if isinstance(X, Frame) else X  # whose number is all that folds need
+    rows = (
+        np.zeros((n_samples(X), 1)) if isinstance(X, Frame | PlacedSamples) else X
+    )  # whose number is all that folds need
     splits = list(folds_of(cv, y, labelled).split(rows, y, groups)) if by_folds else []
     ends = ends_of(estimator, scoring) if skip and by_folds else None
     cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=own)
@@ -154,7 +158,7 @@ def tune(
         prefix=prefix,
         X=X,
         y=y,
-        sample_weight=None if sample_weight is None else np.asarray(sample_weight),
+        sample_weight=None if sample_weight is None else np.asarray(on_host(sample_weight)),
         splits=splits,
         scorer=scorer_of(estimator, scoring),
         cells=cells,

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row_blocks, stack
+from mercer.engine import PlacedSamples, placed
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
@@ -139,6 +140,7 @@ def mmd_test(
         random_state=random_state,
         n_jobs=n_jobs,
     )
+    X, Y = placed(X), placed(Y)
     n, m = _size(X, "X"), _size(Y, "Y")
     report = Progress(reader, verbose, 1, X, Y).begin("")
     fit = Fit.of(reader, _joined(X, Y, kernel_accepts(kernel)), None, None)
@@ -203,8 +205,8 @@ def _joined(X: Any, Y: Any, accepts: str) -> Any:
             "kernel='precomputed' does not say which row is which; give the samples, and your own kernel as a function "
             "(X, Z) -> matrix"
         )
-    if accepts == "sequences":
-        return [*X, *Y]
+    if accepts == "sequences" or isinstance(X, PlacedSamples) or isinstance(Y, PlacedSamples):
+        return stack(X, Y)
     if hasattr(X, "columns") and hasattr(Y, "columns") and list(X.columns) != list(Y.columns):
         raise ValueError(
             f"X has the columns {list(X.columns)!r:.200} and Y {list(Y.columns)!r:.200}: samples of two laws have the "

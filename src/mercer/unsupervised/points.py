@@ -19,7 +19,20 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import linalg
 
-from mercer.arrays import Floats, Indices, add_gram, mirror, moments, n_samples, row_blocks, take
+from mercer.arrays import (
+    Floats,
+    Indices,
+    add_gram,
+    are_strings,
+    host,
+    is_sparse,
+    matrix_columns,
+    mirror,
+    moments,
+    n_samples,
+    row_blocks,
+    take,
+)
 from mercer.data.chunks import Chunk
 from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline.fit import Fit
@@ -136,7 +149,7 @@ class Stored:
         C = np.ascontiguousarray(C)
         if self.columns is not None:
             return Expansion(self.kernel, None, C, b, self.columns, self.n_columns)
-        return Expansion(self.kernel, take(self.source, np.arange(self.n)), C, b)
+        return Expansion(self.kernel, take(host(self.source), np.arange(self.n)), C, b)
 
     def combined(self, C: Floats) -> Floats:
         return C
@@ -233,10 +246,10 @@ def points_of(fit: Fit, n_landmarks: int | None, matrices: int, report: Report, 
     assert fit.kernel is not None
     X, n = fit.merged.X, len(fit.merged.weight)
     scale = linear_scale(fit.kernel)
-    if scale is not None and scale > 0 and isinstance(X, np.ndarray) and not affinities:
+    if scale is not None and scale > 0 and not (is_sparse(X) or are_strings(X) or affinities):
         d = X.shape[1]
         if d < n and (n_landmarks is None or n_landmarks >= d):
-            return _themselves(fit.kernel, X, scale)
+            return _themselves(fit.kernel, host(X), scale)
     if n_landmarks is not None and n_landmarks < n:
         report(lambda: f"{n:,} samples on {n_landmarks:,} landmarks")
         return _on_landmarks(fit, fit.kernel, n_landmarks)
@@ -270,7 +283,9 @@ def _themselves(kernel: Kernel, X: Floats, scale: float) -> Mapped:
 def _stored(fit: Fit, kernel: Kernel) -> Stored:
     """The kernel matrix of the samples; of a given one, the rows and columns that have weight."""
     X, columns = fit.merged.X, fit.merged.rows if fit.precomputed else None
-    gram = gram_for(kernel, X if columns is None else X[:, columns], fit.limits.budget, fit.limits.n_threads)
+    gram = gram_for(
+        kernel, X if columns is None else matrix_columns(X, columns), fit.limits.budget, fit.limits.n_threads
+    )
     definite = gram.looks_positive_definite()
     if not definite:
         warn_user(
@@ -291,7 +306,7 @@ def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> Mapped:
     needed = 8 * (3 * m * m + 2 * n * m)
     if needed > limits.budget:
         raise memory_error(f"{n:,} samples on {m:,} landmarks", needed, limits.budget, "fewer landmarks")
-    given = chosen.X if columns is None else chosen.X[:, columns]
+    given = chosen.X if columns is None else matrix_columns(chosen.X, columns)
     values, vectors = linalg.eigh(gram_for(kernel, given, limits.budget, limits.n_threads).full())
     if values[0] < -1e-8 * max(1e-300, float(values[-1])) * m:
         raise ValueError(
@@ -302,7 +317,7 @@ def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> Mapped:
     root = np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept]))
     zero = np.zeros(root.shape[1])
     if columns is None:
-        coordinates = Expansion(kernel, chosen.X, root, zero)
+        coordinates = Expansion(kernel, host(chosen.X), root, zero)
     else:
         coordinates = Expansion(kernel, None, root, zero, columns, fit.n)
     return Mapped(coordinates(merged.X, limits.n_threads), coordinates)

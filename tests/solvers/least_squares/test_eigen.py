@@ -8,6 +8,7 @@ from scipy import sparse
 
 from mercer import RLSRegressorCV, arrays
 from mercer.gram import gram_for
+from mercer.gram.linear_gram import HostLinearGram
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.spectrum import SpectralFit, lams_from, linear_spectrum_of, spectrum_of
@@ -80,7 +81,7 @@ class TestPath:
 def test_the_economy_form_is_the_kernel_form(weights, bias, as_sparse):
     X, least = problem(weights, bias)
     data = sparse.csr_array(X) if as_sparse else X
-    economy = SpectralFit(least, linear_spectrum_of(data, 2.0, least))
+    economy = SpectralFit(least, linear_spectrum_of(HostLinearGram(data, 2.0), least))
     whole = fit_of(X, least, 2.0 * Linear())
     for name in ("loo_errors", "gcv", "norms", "dof"):
         left, right = (getattr(fit.path(LAMS[3:]), name) for fit in (economy, whole))

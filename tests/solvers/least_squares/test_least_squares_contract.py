@@ -8,7 +8,7 @@ import pytest
 from contracts.solver_contract import SolverCase, SolverContract
 from mercer.data.chunks import Chunk
 from mercer.gram import gram_for
-from mercer.gram.cross import Cross
+from mercer.gram.places import cross_for
 from mercer.gram.sums import Sums
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
@@ -68,7 +68,7 @@ def on_landmarks(bias, sample):
     return Case(
         partial(solve_nystrom, sample=sample),
         RidgeProblem(LAM, bias),
-        Cross(GAUSSIAN, Z, lambda: [everything]),
+        cross_for(GAUSSIAN, Z, lambda: [everything]),
         plain.on_landmarks(GAUSSIAN(X, Z), GAUSSIAN(Z), Y, WEIGHT, LAM, bias)[2].sum(),
         point=lambda outcome: outcome.C,
         stop=Stop(tol=1e-4, gap_tol=1e-10, max_iter=1000),

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.svm import SVC as SklearnSVC
 
 from mercer import LinearSVC
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.problems.linear_problem import hinge
 from mercer.solvers.linear import newton as direction
 from mercer.solvers.linear.choose import _passes_left
@@ -36,14 +36,14 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
     y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
     C = rng.uniform(0.5, 2.0, n)
     problem = hinge(y, C, bias, squared)
-    rows = LinearRows(sp.csr_matrix(X) if sparse else X, 2, np.arange(n) if sparse else None)
+    rows = rows_for(sp.csr_matrix(X) if sparse else X, 2, np.arange(n) if sparse else None)
     smoothing = 0.0 if squared else 0.3
     if way == "many free samples":
         monkeypatch.setattr(direction, "_FACTORED_UNKNOWNS", d)
     if way == "conjugate gradients":
         monkeypatch.setattr(direction, "_FACTORED_UNKNOWNS", 0)
         monkeypatch.setattr(direction, "_RESIDUAL_SHARE", 1e-13)
-    by = (ByColumns if way == "columns" else BySamples)(problem, rows, squared)
+    by = (ByColumns if way == "columns" else BySamples)(problem, rows, squared, 2)
     for _ in range(3):  # F changes from one step to the next
         t = y * np.where(rng.random(n) < 0.6, 0.4, 0.0)
         g = rng.standard_normal(X.shape[1] + 1)
@@ -57,7 +57,7 @@ def test_directions_solve_the_newton_system(bias, squared, sparse, way, monkeypa
 @pytest.mark.parametrize("bias", [0.0, 2.0, np.inf])
 def test_without_a_free_sample_the_direction_is_the_gradient(bias):
     problem = hinge(np.array([1.0, -1.0]), np.ones(2), bias, squared=False)
-    by = BySamples(problem, LinearRows(np.eye(2, 5), 1), smooth=False)
+    by = BySamples(problem, rows_for(np.eye(2, 5), 1), smooth=False, n_threads=1)
     found = by.direction(np.zeros(2), 0.1, np.array([1.0, 0.0, 0.0, 0.0, -2.0, 0.0 if bias == 0 else 3.0]))
     np.testing.assert_allclose(found[:-1], [-1, 0, 0, 0, 2])
     np.testing.assert_allclose(found[-1], {0.0: 0.0, 2.0: -12.0, np.inf: -1.0}[bias])

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 import mercer
 from mercer.certificates.dual import certify
 from mercer.gram import gram_for
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.kernels import Linear
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
@@ -49,7 +49,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
     assert linear is not None
     gram, stop = gram_for(Linear(), data), Stop(tol=1e-8, max_iter=10**6)
     kernel, proof = solve_certified(problem, gram, stop)
-    found, certificate = solve_by_rows(problem, gram, stop, linear=linear, rows_of=partial(LinearRows, data, 1))
+    found, certificate = solve_by_rows(problem, gram, stop, linear=linear, rows_of=partial(rows_for, data, 1))
     assert found.stop_reason == "converged"
     assert certificate.violation <= 1e-8
     assert certificate.primal == pytest.approx(proof.primal, rel=1e-8)
@@ -64,7 +64,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
 
 def test_goes_on_from_a_start_and_keeps_limits():
     problem, gram = classification(1.0, True, False), gram_for(Linear(), X)
-    solve = partial(solve_by_rows, linear=linear_problem(problem), rows_of=partial(LinearRows, X, 1))
+    solve = partial(solve_by_rows, linear=linear_problem(problem), rows_of=partial(rows_for, X, 1))
     found, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6))
     again, _ = solve(problem, gram, Stop(tol=1e-6, max_iter=10**6), found.beta)
     np.testing.assert_allclose(X.T @ again.beta, X.T @ found.beta, atol=1e-4)
@@ -148,7 +148,7 @@ def test_pair_steps_are_left_where_they_crawl(n):
 @pytest.mark.parametrize("bias", [np.inf, 0.0])
 def test_a_correction_brings_the_combination_to_w(convert, bias):
     n, rng = len(Y), np.random.default_rng(0)
-    rows = LinearRows(convert(X), 1)
+    rows = rows_for(convert(X), 1)
     problem = LinearProblem(Y, np.full(n, -2.0), np.full(n, 2.0), np.zeros(n), np.zeros(n), bias)
     target = rng.uniform(-1.5, 1.5, n)
     target[:20] = -2.0  # what is at a bound stays there

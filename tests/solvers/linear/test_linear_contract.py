@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from contracts.solver_contract import STOP, SolverCase, SolverContract
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.choose import solve_linear
@@ -42,15 +42,15 @@ def cases():
                 for solver in ("newton", "dual", "qp"):
                     yield (
                         f"{solver}, {name}",
-                        Case(partial(solve_linear, solver=solver, seed=1), problem, LinearRows(X, 1), value),
+                        Case(partial(solve_linear, solver=solver, seed=1), problem, rows_for(X, 1), value),
                     )
-                place = LinearRows(sparse.csr_array(WIDE), 1)
+                place = rows_for(sparse.csr_array(WIDE), 1)
                 value = by_clarabel(problem.dual, WIDE @ WIDE.T + constant)[0]
                 yield f"auto on more columns than rows, {name}", Case(solve_linear, problem, place, value)
     for bias in (False, "regularized"):
         problem = JointProblem(LABELS, C, 3, shared=True, shift=float(bias == "regularized"))
         value = dual_by_qp(X @ X.T, LABELS, C, 3, machine="crammer-singer", bias=bias)[0]
-        yield f"joint, bias {bias}", Case(partial(solve_joint_linear, seed=1), problem, LinearRows(X, 1), value)
+        yield f"joint, bias {bias}", Case(partial(solve_joint_linear, seed=1), problem, rows_for(X, 1), value)
 
 
 CASES = dict(cases())

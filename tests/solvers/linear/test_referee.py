@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.certificates.linear import certify_linear
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
 from mercer.solution import Stop
 from mercer.solvers.linear import referee as module
@@ -20,14 +20,14 @@ POINT = Point(np.zeros(3), 0.0, np.zeros(30), 7)
 
 
 def test_the_least_gap_is_kept_until_a_point_meets_the_goal(monkeypatch):
-    whole = certify_linear(PROBLEM, LinearRows(X, 1), POINT.w, POINT.b, POINT.beta)
+    whole = certify_linear(PROBLEM, rows_for(X, 1), POINT.w, POINT.b, POINT.beta)
     found = [
         replace(whole, primal=0.0, dual=0.0, violation=violation, gap=gap)
         for violation, gap in [(1.0, 3.0), (1.0, 2.0), (1.0, 4.0), (1e-3, 3.5), (1.0, 1.0), (1e-4, 3.6)]
     ]
     answers = iter(found)
     monkeypatch.setattr(module, "certify_linear", lambda *_: next(answers))
-    referee = Referee(PROBLEM, LinearRows(X, 1), Stop(tol=1e-2, max_iter=10))
+    referee = Referee(PROBLEM, rows_for(X, 1), Stop(tol=1e-2, max_iter=10))
     kept = []
     for _ in found:
         referee.judge(POINT)
@@ -37,7 +37,7 @@ def test_the_least_gap_is_kept_until_a_point_meets_the_goal(monkeypatch):
 
 def test_judging_reports_and_says_what_is_missed():
     lines = []
-    referee = Referee(PROBLEM, LinearRows(X, 1), Stop(tol=0.5, max_iter=10), lambda words, _: lines.append(words()))
+    referee = Referee(PROBLEM, rows_for(X, 1), Stop(tol=0.5, max_iter=10), lambda words, _: lines.append(words()))
     assert referee.judge(POINT) == referee.stop.missed(referee.best[1]) > 1
     assert lines[0].startswith("       7 steps  violation ")
 
@@ -47,7 +47,7 @@ def test_judging_reports_and_says_what_is_missed():
 )
 def test_a_beta_judged_alone_is_feasible_and_w_its_combination(problem):
     beta = np.clip(rng.normal(size=30), problem.lower, problem.upper)
-    referee = Referee(problem, LinearRows(X, 1), Stop(tol=1e-3, max_iter=10))
+    referee = Referee(problem, rows_for(X, 1), Stop(tol=1e-3, max_iter=10))
     referee.judge_beta(replace(POINT, beta=beta))
     kept, certificate = referee.best
     assert abs(kept.beta.sum()) < 1e-12

@@ -21,6 +21,7 @@ def register(commands: Subparsers) -> None:
         "predict a test file, as easy.py does. It writes TRAIN.range for mercer scale, TRAIN.out with the rates of the "
         "search, TRAIN.model for svm-predict, and TEST.predict.",
         files="training_file [testing_file]",
+        computes=True,
     )
     parser.add_argument("file", metavar="TRAIN", help="LIBSVM text")
     parser.add_argument("test", nargs="?", metavar="TEST", help="LIBSVM text to predict")

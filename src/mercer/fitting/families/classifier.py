@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
+from mercer.data.samples import check_same_length
+from mercer.engine import on_host, placed
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Labels, fitted
 from mercer.fitting.reports.dual_margins import PlaneDuals
@@ -76,8 +78,9 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
             or neither is told where X and y are the samples that the machine was fitted on.
         """
         check_is_fitted(self)
-        codes = codes_among(self.classes_, y)
-        check_consistent_length(X, codes)
+        X = placed(X)
+        codes = codes_among(self.classes_, on_host(y))
+        check_same_length(X, codes)
         values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
         norms = self._plane_norms()
         parts = []

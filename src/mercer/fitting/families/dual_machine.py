@@ -46,7 +46,7 @@ from mercer.fitting.reports.coefficients import (
     weight_vector,
 )
 from mercer.fitting.reports.dual_margins import bias_intervals, dual_status
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
@@ -119,7 +119,7 @@ class DualMachine(MachineMethods, Machine):
         if linear is None:
             return self._solver()
         X, n_threads = fit.merged.X, fit.limits.n_threads
-        return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: LinearRows(take(X, rows), n_threads)))
+        return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: rows_for(take(X, rows), n_threads)))
 
     def _solver_around(self, outer: Solver) -> Solve:
         """A solver that asks the one that `solver` names several times."""

@@ -20,8 +20,9 @@ from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.gram.cross import Cross
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
+from mercer.gram.places import cross_for
+from mercer.gram.protocols import Cross
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.problems.least_squares import RidgeProblem
@@ -140,9 +141,10 @@ class LandmarkMachine(OutputsMachine):
             self.landmark_indices_ = freeze(own)
             if fit.precomputed:
                 landmarks, K = own, np.asarray(chosen.X[:, own], dtype=np.float64)
+        self.landmarks_ = None if fit.precomputed else freeze(landmarks)
         assert fit.kernel is not None
         kept = 0 if source.rows is None else fit.limits.budget // 4
-        cross = Cross(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K)
+        cross = cross_for(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K)
         self._expect_room(cross.m, fit.limits.budget)
         _refuse_indefinite(cross)
         sample = None
@@ -161,18 +163,15 @@ class LandmarkMachine(OutputsMachine):
         self.n_iter_ = solved[0].solution.steps
 
     def _conclude(self, fit: Fit, solved: Solutions) -> None:
-        solution, place = solved[0].solution, solved[0].task.place
-        assert place is not None
-        landmarks = place(fit.limits.n_threads).landmarks
+        solution = solved[0].solution
         self.method_, self.jitter_ = solution.method, solution.jitter
         self.intercept_, self.dual_coef_ = freeze(solution.b), freeze(solution.C)
-        self.landmarks_ = None if fit.precomputed else freeze(landmarks)
         self._expansion_ = Expansion(
             kernel=self.kernel_,
-            vectors=None if fit.precomputed else landmarks,
+            vectors=self.landmarks_,
             coefficients=np.ascontiguousarray(solution.C),
             b=solution.b,
-            columns=landmarks if fit.precomputed else None,
+            columns=self.landmark_indices_ if fit.precomputed else None,
             n_columns=fit.n if fit.precomputed else 0,
         )
         self._conclude_targets(fit.target.target if isinstance(fit.target, _Source) else fit.target)

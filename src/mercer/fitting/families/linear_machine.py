@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats
+from mercer.arrays import Data, Floats, n_entries
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
 from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
 from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
 from mercer.runtime.threads import effective_n_threads
@@ -65,7 +65,7 @@ class LinearMachine(MachineMethods, Machine):
         bias_feature(self)
 
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return min(n_tasks, fit.limits.n_threads) if fit.X.size > _FEW_ENTRIES else 1
+        return min(n_tasks, fit.limits.n_threads) if n_entries(fit.X) > _FEW_ENTRIES else 1
 
     def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> Tasks:
         """One task per problem, all on the same rows; `tol` is measured in this unit."""
@@ -79,12 +79,13 @@ class LinearMachine(MachineMethods, Machine):
         self.solver_ = solved[0].solution.solver
         w, b = np.vstack([s.solution.w for s in solved]), np.hstack([s.solution.b for s in solved])
         if bias_feature(self) == math.inf and fit.centre is not None:
-            b = b - np.array([LinearRows(fit.centre[None], 1).doubled_product(row, 0 * row)[0] for row in w])
+            about = rows_for(fit.centre[None], 1)
+            b = b - np.array([about.precise_product(row).value[0] for row in w])
         return fit.widened(w), b
 
     def _decision(self, X: Data) -> Floats:
         check_is_fitted(self)
-        rows = LinearRows(read_samples(self, X, None, reset=False), effective_n_threads(self.n_jobs))
+        rows = rows_for(read_samples(self, X, None, reset=False), effective_n_threads(self.n_jobs))
         w, b = np.atleast_2d(self.coef_), self.intercept_
         return np.column_stack([rows.product(w[k], float(b[k])) for k in range(len(b))])
 

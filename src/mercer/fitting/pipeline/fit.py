@@ -24,6 +24,8 @@ from mercer.arrays import (
     Indices,
     Weights,
     is_sparse,
+    matrix_columns,
+    matrix_entries,
     moments,
     n_samples,
     norm,
@@ -33,10 +35,12 @@ from mercer.arrays import (
 from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
+from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, gram_for
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import rows_for
+from mercer.gram.protocols import Rows
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
 from mercer.parameters import iterations, positive
@@ -131,6 +135,7 @@ class Fit:
         """
         machine._check_parameters()
         kernel = machine._kernel()
+        y, sample_weight = on_host(y), on_host(sample_weight)
         X = read_samples(machine, X, kernel, reset=not (chunk and hasattr(machine, "n_features_in_")))
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
@@ -167,7 +172,7 @@ class Fit:
     def diagonal(self) -> Floats:
         """k(x, x) of every merged sample."""
         if self.precomputed:
-            return np.asarray(self.merged.X[np.arange(len(self.merged.rows)), self.merged.rows], dtype=np.float64)
+            return matrix_entries(self.merged.X, np.arange(len(self.merged.rows)), self.merged.rows)
         assert self.kernel is not None
         diagonal = self.kernel.diag(self.merged.X)
         if not np.isfinite(diagonal).all():
@@ -191,7 +196,7 @@ class Fit:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, merged = self.merged.X, self.merged
             if self.precomputed and len(merged.rows) < self.n:
-                X = X[:, merged.rows]
+                X = matrix_columns(X, merged.rows)
             made = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
             if not made.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
@@ -200,7 +205,7 @@ class Fit:
         gram: Gram = self._places[id(kernel)]
         return gram
 
-    def rows(self, n_threads: int | None = None, *, centred: bool = False) -> LinearRows:
+    def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """The merged samples as rows, made once, without empty columns; centred are those that `centre` says."""
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
@@ -209,8 +214,8 @@ class Fit:
             if centred and self.centre is not None:
                 X, origin = _less(X, self.centre), norm(self.centre)
             which = self.merged.first if is_sparse(X) else None
-            self._places["rows", centred] = LinearRows(X, n_threads, which, origin)
-        rows: LinearRows = self._places["rows", centred]
+            self._places["rows", centred] = rows_for(X, n_threads, which, origin)
+        rows: Rows = self._places["rows", centred]
         return rows
 
     def gram_of_rows(self, n_threads: int | None = None) -> Gram:
@@ -230,7 +235,7 @@ class Fit:
     def centre(self) -> Floats | None:
         """What a linear machine with a free bias takes off the columns: the means of those far from zero, if any."""
         X = self.merged.X
-        if is_sparse(X) or len(X) < 2:
+        if is_sparse(X) or n_samples(X) < 2:
             return None
         mean, spread = moments(X)
         far = np.abs(mean) > _FAR_DEVIATIONS * spread

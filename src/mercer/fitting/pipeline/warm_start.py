@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Indices, freeze, is_sparse, stack, take
+from mercer.arrays import Floats, Indices, freeze, host, is_sparse, matrix_part, stack, take
 from mercer.data.merging import Merged, hash_samples
+from mercer.engine import PlacedSamples
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution
 
@@ -53,7 +54,7 @@ class TrainingSet:
         kept = np.delete(np.arange(n), given)
         if len(kept) == 0:
             raise ValueError("all samples would be forgotten; make a new estimator instead")
-        X = self.X[np.ix_(kept, kept)] if square else take(self.X, kept)
+        X = matrix_part(self.X, kept) if square else take(self.X, kept)
         return freeze(X), None if self.y is None else self.y[kept], self.weight[kept]
 
 
@@ -123,7 +124,7 @@ def keys_of(merged: Merged, accepts: str, n_threads: int) -> Keys:
     if accepts == "gram":
         return merged.rows.astype(np.uint64)
     if accepts == "sequences":
-        digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in merged.X]
+        digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in host(merged.X)]
         return np.frombuffer(b"".join(digests), dtype=np.uint64)
     return hash_samples(merged.X, n_threads)
 
@@ -172,6 +173,8 @@ def _own(X: Any) -> Any:
     """X itself where nobody else can change it, else a copy."""
     if not hasattr(X, "shape"):
         return list(X)
+    if isinstance(X, PlacedSamples):
+        return X.take(np.arange(X.shape[0]))
     parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
     if all(part.flags.owndata and not part.flags.writeable for part in parts):
         return X

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze, sums_by, take
+from mercer.arrays import Floats, Indices, freeze, host, matrix_entries, sums_by
 from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
 from mercer.data.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.data.merging import Merged
 from mercer.data.table import Table
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions
-from mercer.gram.linear_rows import weight_vectors
+from mercer.gram.host_rows import weight_vectors
 from mercer.rkhs import Expansion
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def diagonal_of(fit: Fit) -> Floats:
     assert fit.kernel is not None
     merged = fit.merged
     if fit.precomputed:
-        return np.asarray(fit.X.diagonal()[merged.first], dtype=np.float64)
+        return matrix_entries(fit.X, merged.first, merged.first)
     return np.asarray(fit.kernel.diag(merged.X))
 
 
@@ -110,7 +110,7 @@ def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = 
     merged = fit.merged
     return Expansion(
         kernel=fit.kernel,
-        vectors=None if fit.precomputed else merged.X if used is None else take(merged.X, used),
+        vectors=None if fit.precomputed else host(merged.X, used),
         coefficients=coefficients,
         b=b,
         columns=None if not fit.precomputed else merged.first if used is None else merged.first[used],
@@ -127,7 +127,7 @@ def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
     """What every machine says about its support vectors, the caller's rows `order` of those that have weight."""
     rows = fit.merged.rows[order]
     model.support_ = freeze(rows.astype(np.int32))
-    model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else take(fit.X, rows))
+    model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else host(fit.X, rows))
     model.shape_fit_ = fit.X.shape if hasattr(fit.X, "shape") else (len(fit.X),)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import _core
-from mercer.arrays import Data, Flags, Floats, Indices, freeze, is_sparse, n_samples, take
+from mercer.arrays import Data, Flags, Floats, Indices, freeze, host, is_sparse, n_samples
 from mercer.data.labels import Pair, names_of, plane_coefficients, planes
 from mercer.data.merging import Merged
 from mercer.data.table import Table
@@ -193,7 +193,7 @@ def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     if machine.kernel_.accepts == "gram":
         return True
     X = read_samples(machine, X, machine.kernel_, reset=False)
-    return bool(np.all(_same(take(X, machine.support_), machine.support_vectors_)))
+    return bool(np.all(_same(host(X, machine.support_), machine.support_vectors_)))
 
 
 def without_planes(parameter: str, value: Any, use: str) -> str:

@@ -21,8 +21,7 @@ from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import certify_joint
-from mercer.gram.gram import Gram
-from mercer.gram.joint_field import JointField
+from mercer.gram.gram import Gram, JointField
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Report, Solution, Stop
 from mercer.solvers.block_steps import (

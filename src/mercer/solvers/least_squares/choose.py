@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
@@ -48,9 +47,9 @@ def _suited(problem: LeastSquares, gram: Gram) -> str:
     n, positive = problem.n, problem.lam > 0
     linear = gram.linear
     if linear is not None:
-        d = linear.X.shape[1]
+        d = linear.d
         # A covariance of sparse samples is dense: beyond some thousand features products with X are cheaper.
-        moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not is_sparse(linear.X))
+        moderate = covariance_bytes(d) <= gram.budget and (d <= 5000 or not linear.sparse)
         if d < n and moderate:
             return "covariance"
         if factor_bytes(n, np.float64) > gram.budget and positive:

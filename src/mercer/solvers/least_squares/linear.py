@@ -16,15 +16,16 @@ import scipy.linalg
 import scipy.sparse.linalg as spla
 
 from mercer import _core
-from mercer.arrays import Floats, Samples, is_sparse
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import is_exact
 from mercer.certificates.sums import certify_sums, sums_are_exact
 from mercer.certificates.weights import certify_weights
 from mercer.gram.gram import Gram
-from mercer.gram.linear_gram import LinearGram, float64_strips, linear_scale
+from mercer.gram.linear_gram import linear_scale
+from mercer.gram.protocols import LinearGram
 from mercer.gram.sums import Sums
-from mercer.kernels.matrices import dense, over_all_columns, without_empty_columns
+from mercer.kernels.matrices import over_all_columns
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import in_time
@@ -33,7 +34,7 @@ from mercer.solvers.ridge_factor import Factor, ridge_factor
 from mercer.solvers.solver import Refusal, refuses
 
 # Samples minus their mean, with their weights, in pieces.
-_Pieces = Callable[[], Iterator[tuple[Samples, Floats]]]
+_Pieces = Callable[[], Iterator[tuple[Floats, Floats]]]
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -94,7 +95,7 @@ def _triangle(rows: _Pieces, unit: Floats, lam: float) -> Floats:
     for part, weight in rows():
         for start in range(0, part.shape[0], 2 * d + 64):
             some = slice(start, start + 2 * d + 64)
-            below = np.sqrt(weight[some])[:, None] * dense(part[some]) * unit
+            below = np.sqrt(weight[some])[:, None] * part[some] * unit
             R = scipy.linalg.qr(np.vstack([R, below]), mode="r", check_finite=False)[0][:d]
     return np.asarray(R)
 
@@ -117,19 +118,19 @@ def solve_covariance(
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
     linear = gram.linear
     assert linear is not None
-    X, d = linear.X, linear.X.shape[1]
+    d = linear.d
     if covariance_bytes(d) > gram.budget:
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
     if report is not None:
         report(partial("covariance of {:,} features".format, d))
     with in_time(stop):
-        sums = Sums.of(X, problem)
-    centre = None if is_sparse(X) or not problem.bias else sums.x
+        sums = linear.sums(problem)
+    mean = sums.x if problem.bias else None
+    centre = None if linear.sparse else mean
 
-    def rows() -> Iterator[tuple[Samples, Floats]]:
-        for some, part in float64_strips(X):
-            # Samples minus their mean, dense where there is one.
-            yield dense(part) - sums.x if problem.bias else part, problem.total[some]
+    def rows() -> Iterator[tuple[Floats, Floats]]:
+        for some, part in linear.pieces(mean):
+            yield part, problem.total[some]
 
     inverse = RidgeInverse(sums.xx, problem.lam / linear.scale, stop.n_threads, rows)
     W = refined_weights(problem, linear, sums.x, sums.y, inverse(sums.xy), inverse)
@@ -149,7 +150,7 @@ def refined_weights(
     cancelled; a gradient has not.
     """
     lam = problem.lam / linear.scale
-    centre = None if is_sparse(linear.X) or not problem.bias else x
+    centre = None if linear.sparse or not problem.bias else x
     squares = problem.weight @ (problem.Y - y) ** 2
     last = np.full(W.shape[1], np.inf)
     for _ in range(30):  # ends by itself, usually after two, since each must gain a quarter of what the last one did
@@ -209,18 +210,17 @@ def solve_lsqr(
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
     wide = gram.linear
     assert wide is not None
-    X, used = without_empty_columns(wide.X)
-    linear = LinearGram(X, wide.scale)
+    linear, used = wide.without_empty_columns()
     if report is not None:
         report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
     with in_time(stop):
         W, b, centre, steps = _weights(linear, problem)
-    beta, certificate = certify_weights(problem, linear, W, b, None if is_sparse(linear.X) else centre)
+    beta, certificate = certify_weights(problem, linear, W, b, None if linear.sparse else centre)
     solution = LeastSquaresSolution(
         b=b,
         solver="lsqr",
-        rank=min(wide.X.shape),
-        W=over_all_columns(W.T, used, wide.X.shape[1]).T,
+        rank=min(wide.n, wide.d),
+        W=over_all_columns(W.T, used, wide.d).T,
         beta=beta,
         steps=steps,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
@@ -233,14 +233,13 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
 
     Features are scaled to equal length, with the ridge as d more rows, and what rounding left is solved for again.
     """
-    X, total = linear.X, problem.total
-    n, d = X.shape
+    n, d, total = linear.n, linear.d, problem.total
     root, mass = np.sqrt(total), float(total.sum())
-    centre = np.asarray(X.T @ total).ravel() / mass if problem.bias else np.zeros(d)
+    centre = linear.transposed(total[:, None])[:, 0] / mass if problem.bias else np.zeros(d)
     y = problem.weight @ problem.Y / mass if problem.bias else np.zeros(problem.n_outputs)
     lam = problem.lam / linear.scale
-    about = None if is_sparse(X) else centre
-    length = np.abs(linear.transposed_squares(total, about) - (mass * centre**2 if is_sparse(X) else 0.0)) + lam
+    about = None if linear.sparse else centre
+    length = np.abs(linear.transposed_squares(total, about) - (mass * centre**2 if linear.sparse else 0.0)) + lam
     unit = np.divide(1.0, np.sqrt(length), out=np.zeros(d), where=length > 0)
     ridge = np.sqrt(lam) * unit
 
@@ -248,15 +247,15 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
         _core.check_stop()
         v = v.reshape(-1)
         w = unit * v
-        return np.concatenate([root * (X @ w - centre @ w), ridge * v])
+        return np.concatenate([root * (linear.times(w[:, None])[:, 0] - centre @ w), ridge * v])
 
     def transposed(v: Floats) -> Floats:
         v = v.reshape(-1)
         above = root * v[:n]
-        return np.asarray(unit * (X.T @ above - centre * above.sum()) + ridge * v[n:])
+        return np.asarray(unit * (linear.transposed(above[:, None])[:, 0] - centre * above.sum()) + ridge * v[n:])
 
     A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
-    most = 20 * min(X.shape)  # in exact arithmetic a twentieth is enough; rounding can ask for a multiple
+    most = 20 * min(n, d)  # in exact arithmetic a twentieth is enough; rounding can ask for a multiple
     columns, steps = [], 0
     for k in range(problem.n_outputs):
         target = np.concatenate([root * (problem.mean[:, k] - y[k]), np.zeros(d)])

@@ -29,7 +29,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
 from mercer.certificates.landmarks import certify_landmarks, doubted, landmark_gap
 from mercer.data.chunks import Chunk
-from mercer.gram.cross import Cross, Totals
+from mercer.gram.protocols import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap, jittered_factor
@@ -81,7 +81,7 @@ def solve_nystrom(
     lam, share = problem.lam, min(stop.tol, stop.gap_tol)
     check_seconds = 0.0
     with in_time(stop, "the first iteration had not begun. Raise max_time, or take fewer landmarks"):
-        L, jitter = jittered_factor(cross.K_MM, cross.n_threads)
+        L, jitter = jittered_factor(cross.K_MM, stop.n_threads)
         G, seen = cross.gather(sample)
         begun, targets = time.monotonic(), seen
         if sample is not None:
@@ -89,7 +89,7 @@ def solve_nystrom(
         if not once:  # a check multiplies with K_nM and its transpose, as does the proof; here it was one product
             check_seconds = 4 * (time.monotonic() - begun)
         white = Whitened(problem, L, targets)
-        preconditioner = _preconditioner(white.congruence(G, seen), lam, cross.n_threads)
+        preconditioner = _preconditioner(white.congruence(G, seen), lam, stop.n_threads)
     outputs = int(targets.residual.shape[1])
     data: Cross | _Gathered = _Gathered(G, targets) if once else cross
     # Where the optimum is zero, a constant target for example, no share of it can be reached.

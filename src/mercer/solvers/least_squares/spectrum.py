@@ -21,13 +21,13 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Floats, Samples, is_sparse, row_blocks
+from mercer.arrays import Floats, row_blocks
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact
 from mercer.certificates.weights import certify_weights
 from mercer.gram.factor import Eigenvectors
 from mercer.gram.gram import Eigensystem, Gram
-from mercer.gram.linear_gram import LinearGram, float64_strips
+from mercer.gram.protocols import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.long_calls import expect_in_time
 from mercer.solution import Report, Stop, StopReason
@@ -81,30 +81,27 @@ def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Dec
     return Decomposition(values, Q, gram.n, unit, rounding(values, gram.n))
 
 
-def linear_spectrum_of(X: Samples, scale: float, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
+def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
     """The decomposition for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
     """
     root = np.sqrt(problem.total)
     norm = float(np.linalg.norm(root))
-    centre = np.zeros(X.shape[1])
-    if problem.bias:
-        centre = np.asarray(X.T @ problem.total).ravel() / norm**2
-    if is_sparse(X):
-        weighted = X.astype(np.float64).multiply(root[:, None]).tocsr()
-        cov = (weighted.T @ weighted).toarray() - norm**2 * np.outer(centre, centre)
+    centre = linear.transposed(problem.total[:, None])[:, 0] / norm**2 if problem.bias else np.zeros(linear.d)
+    if linear.sparse:
+        cov = linear.sums(problem).xx
         eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False)
         expect_in_time(stop.deadline, cov, eigh)
         values, V = eigh(cov)
-        least = rounding(values, X.shape[0])
+        least = rounding(values, linear.n)
         keep = values > least
         values, V = values[keep], V[:, keep]
-        U = (weighted @ V - np.outer(root, centre @ V)) / np.sqrt(values)
+        U = root[:, None] * (linear.times(V) - centre @ V) / np.sqrt(values)
     else:
-        A = np.empty(X.shape)
-        for rows, part in float64_strips(X):
-            A[rows] = root[rows, None] * (part - centre)
+        A = np.empty((linear.n, linear.d))
+        for rows, part in linear.pieces(centre):
+            A[rows] = root[rows, None] * part
         svd = partial(scipy.linalg.svd, full_matrices=False, overwrite_a=True, check_finite=False)
         expect_in_time(stop.deadline, A, svd)
         U, s, Vt = svd(A)
@@ -112,8 +109,9 @@ def linear_spectrum_of(X: Samples, scale: float, problem: LeastSquares, stop: St
         least, keep = float(smallest) ** 2, s > smallest
         U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T
     unit = root / norm if problem.bias else None
-    values = scale * values
-    return Decomposition(values, Eigenvectors(values, U), len(root), unit, scale * least, V * np.sqrt(scale))
+    values = linear.scale * values
+    right = V * np.sqrt(linear.scale)
+    return Decomposition(values, Eigenvectors(values, U), linear.n, unit, linear.scale * least, right)
 
 
 def lams_from(spectrum: Decomposition, count: int) -> Floats:
@@ -354,18 +352,15 @@ def solve_path(
     The problem's own λ plays no part. `judge` makes one more number of each λ's leave-one-out residuals, for `score`.
     """
     n, linear = problem.n, gram.linear
-    if linear is not None and linear.X.shape[1] >= n:
+    if linear is not None and linear.d >= n:
         linear = None
-    needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(*linear.X.shape)
+    needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(linear.n, linear.d)
     if needed > gram.budget:
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
     if report is not None:
         report(partial("eigenvalues of {:,} samples".format, n))
     with in_time(stop):
-        if linear is None:
-            spectrum = spectrum_of(gram, problem, stop)
-        else:
-            spectrum = linear_spectrum_of(linear.X, linear.scale, problem, stop)
+        spectrum = spectrum_of(gram, problem, stop) if linear is None else linear_spectrum_of(linear, problem, stop)
         fit = SpectralFit(problem, spectrum)
         lams = lams_from(spectrum, lams) if isinstance(lams, int) else lams
         values = fit.path(lams, judge)
@@ -388,8 +383,8 @@ def _from_svd(
     problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
-    sparse, mass = is_sparse(linear.X), problem.mass
-    x, y = np.zeros(linear.X.shape[1]), np.zeros(problem.n_outputs)
+    sparse, mass = linear.sparse, problem.mass
+    x, y = np.zeros(linear.d), np.zeros(problem.n_outputs)
     if problem.bias:
         x, y = linear.transposed(problem.total[:, None])[:, 0] / mass, problem.weight @ problem.Y / mass
     W = refined_weights(problem, linear, x, y, fit.weights(problem.lam), partial(fit.feature_inverse, problem.lam))

@@ -25,7 +25,7 @@ import numpy as np
 
 from mercer.arrays import inner
 from mercer.certificates.certificate import Certificate
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.linear.newton import FEW_COLUMNS, few_columns, newton
@@ -36,17 +36,19 @@ from mercer.solvers.qp import NAMES, solve_linear_by_qp
 METHODS = {"newton": "newton", "dual": "dual coordinate descent", **NAMES}
 
 
-def choose(rows: LinearRows) -> tuple[str, str]:
+def choose(rows: Rows) -> tuple[str, str]:
     """The method that suits these rows, and the reason."""
     if few_columns(rows.n, rows.d):
         return METHODS["newton"], f"{rows.d} columns, no more than {min(FEW_COLUMNS, rows.n)}"
+    if rows.descent is None:
+        return METHODS["newton"], "the samples are where steps on one row after another would cost too much"
     why = f"more than {FEW_COLUMNS}" if rows.d > FEW_COLUMNS else f"more than the {rows.n} rows"
     return METHODS["dual"], f"{rows.d} columns, {why}"
 
 
 def solve_linear(
     problem: LinearProblem,
-    rows: LinearRows,
+    rows: Rows,
     stop: Stop,
     start: LinearSolution | None = None,
     report: Report | None = None,
@@ -63,7 +65,7 @@ def solve_linear(
         last = newton(referee, begin, referee.judge)
         if referee.best is None:
             referee.judge(last)
-        if last.reason == "stalled":
+        if last.reason == "stalled" and rows.descent is not None:
             method, why = f"newton, then {METHODS['dual']}", f"{why}; Newton's steps stalled"
             # Rounding is the usual cause, and a thousand passes show whether descent can do better.
             assert referee.best is not None
@@ -97,6 +99,12 @@ _LEAST, _MOST, _FLOOR = 0.2, 0.8, 1e-12
 def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, shrinking: bool) -> Point:
     """Passes until the referee accepts a point or a limit is met; those of the start count."""
     problem, rows, stop = referee.problem, referee.rows, replace(referee.stop, max_iter=max_passes)
+    steps = rows.descent
+    if steps is None:
+        raise ValueError(
+            "solver='dual' takes steps on one row after another, which cost too much where these samples are; "
+            "use solver='auto' or 'newton'"
+        )
     if not np.isfinite(rows.lengths).all():
         raise FloatingPointError("the squares of the features overflow float64; scale the features")
     multipliers, B, origin = False, problem.bias, 0.0
@@ -107,7 +115,7 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     passes, factor = 0 if start is None else start.steps, 1.0
     while True:
         before, left = float(beta.sum()), max(0, max_passes - passes)
-        taken, _, _, ended = rows.core.descend(
+        taken, _, _, ended = steps.descend(
             problem.p - origin if multipliers else problem.p,
             problem.lower,
             problem.upper,

@@ -16,7 +16,7 @@ from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certificate_of
 from mercer.gram.gram import Gram
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Report, Solution, Stop
@@ -69,7 +69,7 @@ def solve_by_rows(
     report: Report | None = None,
     *,
     linear: LinearProblem,
-    rows_of: Callable[[], LinearRows],
+    rows_of: Callable[[], Rows],
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """A certified solution of a problem that is the dual of `linear`; `rows_of` makes the rows, where they are used."""
@@ -110,7 +110,7 @@ def solve_by_rows(
     return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
 
 
-def nearer(problem: LinearProblem, rows: LinearRows, w: Floats, beta: Floats) -> Floats:
+def nearer(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) -> Floats:
     """β moved inside its box so that X'β comes nearer to w, and Σβ to zero where b is free.
 
     With D the squared distances to the box, the smallest such change in D's measure is D(X z + z₀), where z solves the

@@ -21,9 +21,9 @@ from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import certify_joint_rows
 from mercer.gram.gram import Gram
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.linear.choose import crawls
 from mercer.solvers.linear.referee import LinearSolution, certificate_words
@@ -34,12 +34,13 @@ _LOWER, _FLOOR = 0.5, 1e-9
 # Descent pauses after this many passes, and then whenever they have doubled; from the second on its pace is known.
 _FIRST_PAUSE = 100
 _DESCENT = "dual coordinate descent: the joint machine has no other for the rows themselves"
+_ALONE = "ascent on the Gram matrix of the rows: steps on one row after another would cost too much where they are"
 _ASCENT = "dual coordinate descent, and where that crawled ascent on the Gram matrix of the rows"
 
 
 def solve_joint_linear(
     problem: JointProblem,
-    rows: LinearRows,
+    rows: Rows,
     stop: Stop,
     start: LinearSolution | None = None,
     report: Report | None = None,
@@ -52,15 +53,23 @@ def solve_joint_linear(
 
     `gram` makes the Gram matrix of the rows, if there may be one.
     """
-    B = math.sqrt(problem.shift)
+    B, steps = math.sqrt(problem.shift), rows.descent
     beta = np.zeros((rows.n, problem.n_classes)) if start is None else _within_bounds(problem, start.beta)
+    if steps is None:
+        if gram is None:
+            raise ValueError(
+                "this machine takes steps on one row after another, which cost too much where these samples are, or on "
+                "their Gram matrix, and there is none; use multi_class='ovr'"
+            )
+        begin = beta, certify_joint_rows(problem, rows, beta)[1].violation
+        return _by_ascent(problem, rows, stop, begin, report, gram(), 0, _ALONE)
     W = np.array([rows.transposed(np.ascontiguousarray(column)) for column in beta.T])
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
     pause, before = _FIRST_PAUSE, math.inf
     while True:
         # Afresh from β, which drops the rounding that many small steps have added up.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
-        taken, _, _, ended = rows.core.descend_joint(
+        taken, _, _, ended = steps.descend_joint(
             problem.y.astype(np.int64, copy=False),
             problem.C,
             rows.lengths,
@@ -90,17 +99,26 @@ def solve_joint_linear(
             missed = stop.missed(certificate)
             # The Gram matrix of 3,000 samples (72 MB) is one block for the ascent.
             if gram is not None and rows.n <= 3000 and crawls(before, missed, pause, _FIRST_PAUSE):
-                tol = min(stop.tol, 0.5 * certificate.violation)  # finite, where only the gap is asked for
-                left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
-                found, _ = solve_joint(problem, gram(), left, beta, report)
-                return _ended_by_ascent(problem, rows, stop, found, passes)
+                begin = beta, certificate.violation
+                return _by_ascent(problem, rows, stop, begin, report, gram(), passes, _ASCENT)
             before, pause = missed, 2 * pause
 
 
-def _ended_by_ascent(
-    problem: JointProblem, rows: LinearRows, stop: Stop, found: Solution, passes: int
+def _by_ascent(
+    problem: JointProblem,
+    rows: Rows,
+    stop: Stop,
+    begin: tuple[Floats, float],
+    report: Report | None,
+    gram: Gram,
+    passes: int,
+    words: str,
 ) -> tuple[LinearSolution, Certificate]:
-    """The outcome of a descent that the ascent ended, proven on the rows; a pass is as many steps as rows."""
+    """The ascent's outcome from a β and its violation, proven on the rows; a pass is as many steps as rows."""
+    beta, violation = begin
+    tol = min(stop.tol, 0.5 * violation)  # finite, where only the gap is asked for
+    left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
+    found, _ = solve_joint(problem, gram, left, beta, report)
     passes += -(-found.steps // rows.n)
     W, certificate = certify_joint_rows(problem, rows, found.beta)
     reason: StopReason = found.stop_reason
@@ -108,7 +126,7 @@ def _ended_by_ascent(
         reason = "converged"
     elif reason == "converged":
         reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
-    return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, _ASCENT), certificate
+    return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, words), certificate
 
 
 def _within_bounds(problem: JointProblem, beta: Floats) -> Floats:

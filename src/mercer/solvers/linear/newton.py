@@ -30,7 +30,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, inner, norm
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import conjugate_gradient
@@ -78,10 +78,10 @@ def _climb(referee: Referee, start: Point, judge: Judge, smoothing: float, max_w
     smooth = bool((problem.d > 0).all())
     w, b, steps = start.w.copy(), start.b, start.steps
     f = rows.product(w, b)
-    losses = SmoothedLosses(problem, start.beta, 0.0 if smooth else smoothing, rows.n_threads)
+    losses = SmoothedLosses(problem, start.beta, 0.0 if smooth else smoothing, stop.n_threads)
     if not smooth and w.any() and not start.beta.any():
         losses = losses.moved(losses.respond(f)[0], smoothing)
-    curvature = (ByColumns if few_columns(rows.n, rows.d) else BySamples)(problem, rows, smooth)
+    curvature = (ByColumns if few_columns(rows.n, rows.d) else BySamples)(problem, rows, smooth, stop.n_threads)
     round_steps, stale_rounds, least, judged, still = 0, 0, np.inf, np.inf, False
     while True:
         t, total, loss, shares = losses.respond(f)
@@ -164,8 +164,8 @@ class ByColumns:
     `work` is what the directions have cost so far, in entries of X that coordinate descent visits in the same time.
     """
 
-    def __init__(self, problem: LinearProblem, rows: LinearRows, smooth: bool) -> None:
-        self._problem, self._rows = problem, rows
+    def __init__(self, problem: LinearProblem, rows: Rows, smooth: bool, n_threads: int) -> None:
+        self._problem, self._rows, self._n_threads = problem, rows, n_threads
         self._weight = 1.0 / problem.d if smooth else problem.price
         self._free = np.zeros(rows.n, dtype=bool)
         self._sum: Floats | None = None
@@ -201,7 +201,7 @@ class ByColumns:
         else:
             H[-1, -1] += 1.0 / problem.bias**2
         diagonal = np.diagonal(H)
-        factor = ridge_factor(H, rounding_shares(100, 1), self._rows.n_threads, unit=diagonal)
+        factor = ridge_factor(H, rounding_shares(100, 1), self._n_threads, unit=diagonal)
         if factor is None:
             return -gradient / np.where(diagonal > 0, diagonal, 1.0)
         return np.asarray(factor.solve(-gradient[:, None])[:, 0])
@@ -210,10 +210,10 @@ class ByColumns:
 class BySamples:
     """The system in λ, one unknown per free sample; or that of the columns, if these are fewer and can be factored."""
 
-    def __init__(self, problem: LinearProblem, rows: LinearRows, smooth: bool) -> None:
-        self._problem, self._rows = problem, rows
+    def __init__(self, problem: LinearProblem, rows: Rows, smooth: bool, n_threads: int) -> None:
+        self._problem, self._rows, self._n_threads = problem, rows, n_threads
         self._ridge = problem.d if smooth else 1.0 / problem.price
-        self._by_columns = ByColumns(problem, rows, smooth)
+        self._by_columns = ByColumns(problem, rows, smooth, n_threads)
         self._own_work = 0.0
         self._known = np.empty(0, dtype=np.int64)
         self._gram: Floats = np.empty((0, 0))
@@ -255,7 +255,7 @@ class BySamples:
         A = self._products(which) + shift
         np.einsum("ii->i", A)[:] += ridge
         diagonal = np.diagonal(A)
-        factor = ridge_factor(A, rounding_shares(100, 1), self._rows.n_threads, unit=diagonal)
+        factor = ridge_factor(A, rounding_shares(100, 1), self._n_threads, unit=diagonal)
         return np.asarray(sides / diagonal[:, None]) if factor is None else factor.solve(sides)
 
     def _products(self, which: Indices) -> Floats:
@@ -286,7 +286,7 @@ def free_samples(problem: LinearProblem, t: Floats) -> np.ndarray:
     return np.asarray(free)
 
 
-def _conjugate_gradients(rows: LinearRows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
+def _conjugate_gradients(rows: Rows, ridge: Floats, shift: float, side: Floats) -> tuple[Floats, int]:
     """A⁻¹ side, roughly, for A = diag ridge + XX' + shift·11', and how many steps that took.
 
     The unknowns are scaled so that A has a unit diagonal: the same steps as with its diagonal as preconditioner.

@@ -9,7 +9,7 @@ from functools import partial
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.linear import certify_linear
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Report, Stop, StopReason, Words
 
@@ -50,7 +50,7 @@ class Referee:
     Each way of judging a point certifies and reports it, and says what it misses.
     """
 
-    def __init__(self, problem: LinearProblem, rows: LinearRows, stop: Stop, report: Report | None = None) -> None:
+    def __init__(self, problem: LinearProblem, rows: Rows, stop: Stop, report: Report | None = None) -> None:
         self.problem, self.rows, self.stop, self._report = problem, rows, stop, report
         self.best: tuple[Point, Certificate] | None = None
 

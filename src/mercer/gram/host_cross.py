@@ -1,15 +1,8 @@
-"""K_nM: kernel values between n samples that come in chunks and M fixed landmarks, never stored as a whole.
-
-    normal(C) = K_nMᵀ W K_nM C      residual(C, b) = K_nMᵀ W (Y − K_nM C − b)
-
-W holds the weights of the samples. It takes memory for one chunk, for what is kept of the chunks between passes, and
-for M numbers per output; only `gather`, which computes K_nMᵀ W K_nM itself, needs M².
-"""
+"""K_nM in this machine's memory: kernel values between samples in chunks and landmarks, never stored as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,61 +11,25 @@ import numpy as np
 from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
+from mercer.gram.protocols import Doubt, Totals
 from mercer.gram.source import error_of_features, finite_values
 from mercer.kernels import Kernel
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
 _FEW_OUTPUTS = 6
 # Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
-PROOF_ROWS = 256
+_PROOF_ROWS = 256
 # Roundings of one term beside those of sums.
 _FEW_ROUNDINGS = 12
 # Landmarks up to this size stay in the second-level cache.
 _CACHE_BYTES = 1 << 20
 
 
-@dataclass
-class Totals:
-    """The sums of one pass over the samples."""
+class HostCross:
+    """`Cross` of samples and landmarks in this machine's memory; `mercer.gram.places.cross_for` says what it is given.
 
-    residual: Floats  # K_nMᵀW(Y − f)
-    pull: Floats  # K_nMᵀw, what a bias adds to the normal equations
-    weight: float = 0.0
-    mean: Any = 0.0  # Σ w(y − f), an array with one number per output
-    squares: Any = 0.0  # Σ w(y − f)², likewise
-    n: int = 0
-
-    def add(self, weight: Floats, E: Floats, weighted: Floats) -> None:
-        """Count samples of these weights with errors E; `weighted` is their product."""
-        self.weight += float(weight.sum())
-        self.mean = weighted.sum(axis=0) + self.mean
-        self.squares = (weighted * E).sum(axis=0) + self.squares
-        self.n += len(weight)
-
-
-@dataclass
-class Doubt:
-    """What bounds the rounding of Totals: entry by entry of `residual`, and of f itself."""
-
-    residual: Floats  # of sums over the samples
-    squares: Floats  # Σ w e², where f(x) is off by at most e
-    trace: float = 0.0  # Σ w k(x, x)
-    parts: int = 0  # partial sums of PROOF_ROWS samples
-
-
-class Cross:
-    """The rectangle K_nM of a bound kernel.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    landmarks : samples; for a precomputed kernel, the columns of K that belong to the landmarks
-    chunks : callable
-        Returns an iterator over all samples; called once per pass.
-    budget : int
-        Bytes for what is kept of the samples between passes.
-    K_MM : array of shape (M, M), optional
-        The kernel matrix of the landmarks, for a precomputed kernel.
+    It takes memory for one chunk, for what is kept of the chunks between passes, and for M numbers per output; only
+    `gather`, which computes K_nMᵀ W K_nM itself, needs M².
     """
 
     def __init__(
@@ -84,10 +41,9 @@ class Cross:
         n_threads: int = 1,
         K_MM: Floats | None = None,
     ) -> None:
-        self.kernel, self.landmarks, self.chunks = kernel, landmarks, chunks
+        self.kernel, self._points, self._chunks = kernel, landmarks, chunks
         self._K_MM = K_MM
         self.m = n_samples(landmarks)
-        self.n_threads = n_threads
         self._room = budget
         self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
         self._landmarks: tuple[Any, Indices, Any] | None = None
@@ -100,14 +56,12 @@ class Cross:
             # K_nM c and K_nMᵀ(…) in one pass over the landmarks: faster if these stay in the cache.
             plain = not lowering.sparse and lowering.recipe.constant == 0
             self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
-        self.evaluations = 0
 
     @property
     def K_MM(self) -> Floats:
-        """The kernel matrix of the landmarks."""
         if self._K_MM is None:
             if self._landmarks is None:
-                self._K_MM = self.kernel(self.landmarks)
+                self._K_MM = self.kernel(self._points)
             else:
                 samples, everything = self._among_landmarks[0], self._landmarks[1]
                 self._K_MM = np.asarray(samples.block(everything, samples.columns(everything)), dtype=np.float64)
@@ -125,18 +79,15 @@ class Cross:
 
     @property
     def recomputes_cheaply(self) -> bool:
-        """Whether the core computes the kernel values itself."""
         return self._landmarks is not None
 
     def normal(self, C: Floats) -> Floats:
-        """K_nMᵀ W K_nM C."""
         out = np.zeros(C.shape)
         for _, X, weight in self._pass():
             X.normal(C, weight, out)
         return out
 
     def residual(self, C: Floats, b: Floats) -> Totals:
-        """K_nMᵀ W (Y − K_nM C − b) and the other totals, in float64; `pull` only at C = 0, as it never changes."""
         out = Totals(np.zeros(C.shape), np.zeros(self.m))
         zero = not C.any()
         for Y, X, weight in self._pass():
@@ -155,16 +106,16 @@ class Cross:
         """
         out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
         sums = np.zeros(C.shape)
-        features = int(self.landmarks.shape[-1]) if hasattr(self.landmarks, "shape") else 1
+        features = int(self._points.shape[-1]) if hasattr(self._points, "shape") else 1
         share, size = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C)
-        for chunk in self.chunks():
+        for chunk in self._chunks():
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
                 rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
                 forth, back = self._value_errors(chunk.X[part])
                 off, weighted = forth(C), np.empty_like(Y)
-                for begin in range(0, len(weight), PROOF_ROWS):
-                    some = slice(begin, begin + PROOF_ROWS)
+                for begin in range(0, len(weight), _PROOF_ROWS):
+                    some = slice(begin, begin + _PROOF_ROWS)
                     K, w = rows.values(some), weight[some]
                     E = Y[some] - K @ C - b
                     weighted[some] = w[:, None] * E
@@ -173,12 +124,12 @@ class Cross:
                     K = np.abs(K)
                     off[some] += share * (K @ size + np.abs(Y[some]) + np.abs(b))
                     sums += K.T @ np.abs(weighted[some])
-                    doubt.parts += 1
+                    doubt.terms += 1
                 doubt.residual += back(weighted)
                 doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
                 doubt.trace += float(weight @ self._diagonal(chunk.X[part]))
-                self.evaluations += len(weight) * self.m
-        doubt.residual += gamma(PROOF_ROWS + doubt.parts + features + _FEW_ROUNDINGS) * sums
+        doubt.terms += _PROOF_ROWS
+        doubt.residual += gamma(doubt.terms + features + _FEW_ROUNDINGS) * sums
         return out, doubt
 
     def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
@@ -199,7 +150,6 @@ class Cross:
 
     @property
     def value_error(self) -> float:
-        """What bounds the error of a value of K_MM, in units of √(k_ii k_jj); given values are taken as they are."""
         prepared = self._prepared
         if prepared is not None and self._landmarks is not None:
             root, level = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks[1]
@@ -210,7 +160,7 @@ class Cross:
             return float(shares.max())
         if self.kernel.accepts != "vectors" or self.kernel.given:
             return 0.0
-        return error_of_features(self.kernel, self.landmarks.shape[1])
+        return error_of_features(self.kernel, self._points.shape[1])
 
     def _diagonal(self, X: Any) -> Floats:
         """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""
@@ -219,7 +169,6 @@ class Cross:
         return np.abs(self.kernel.diag(X))
 
     def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
-        """K_nMᵀ W K_nM over one chunk or all of them, and the totals of the same pass at C = 0 and b = 0."""
         G = np.zeros((self.m, self.m))
         out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
         for Y, X, weight in self._pass(None if sample is None else [sample]):
@@ -236,11 +185,10 @@ class Cross:
     # --- one chunk at a time -----------------------------------------------------------------------------------
 
     def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats]]:
-        for chunk in self.chunks() if chunks is None else chunks:
+        for chunk in self._chunks() if chunks is None else chunks:
             for start in range(0, chunk.n, CHUNK_ROWS):
                 part = slice(start, start + CHUNK_ROWS)
                 weight = chunk.weight[part]
-                self.evaluations += len(weight) * self.m
                 yield chunk.Y[part], self._rows(chunk, part), weight
 
     def _rows(self, chunk: Chunk, part: slice) -> _Rows:
@@ -252,7 +200,7 @@ class Cross:
         landmarks, prepared = self._landmarks, self._prepared
         samples = None if landmarks is None or prepared is None else prepared.prepare(X, np.float64)
         if landmarks is None or samples is None:
-            rows = _Evaluated(self.kernel, X, self.landmarks)
+            rows = _Evaluated(self.kernel, X, self._points)
             size = 8 * n_samples(X) * self.m
         else:
             rows = _Prepared(samples, X.shape[0], landmarks, self._both_ways)

@@ -1,0 +1,211 @@
+"""An engine with an array type of its own that shows nothing: no `__array__`, no len, no iteration, no NumPy function.
+
+It computes in plain float64, block by block, behind that. What runs on it asks the engine for everything: a line above
+the engine that reads an array itself fails here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from mercer.arrays import moments, stack, take
+from mercer.data.merging import _equal, hash_samples
+from mercer.engine import Engine, PlacedSamples, engine_of, register
+from mercer.gram import Evaluation, Gram, Provable
+from mercer.gram.cross import Cross
+from mercer.gram.evaluation import BlockEvaluation
+from mercer.gram.host_field import HostField
+from mercer.gram.joint_field import JointField
+from mercer.gram.kernel_matrix import KernelMatrix
+from mercer.gram.linear_gram import LinearGram
+from mercer.gram.linear_rows import LinearRows
+from mercer.kernels.matrices import dense, squared_lengths
+
+
+class Opaque:
+    """An array that only `show` can read."""
+
+    def __init__(self, hidden):
+        self.__hidden = hidden
+
+    def _refuse(self, *arguments, **options):
+        raise TypeError("this array cannot be read from outside of its engine")
+
+    __array__ = __array_function__ = __array_ufunc__ = __len__ = __iter__ = __getitem__ = __eq__ = __bool__ = _refuse
+    __hash__ = None
+
+
+class OpaqueSamples(PlacedSamples):
+    """Samples of the engine; `show` reads them."""
+
+    def __init__(self, hidden):
+        self.__hidden = hidden
+        self.engine = ENGINE
+        self.shape = hidden.shape if hasattr(hidden, "shape") else (len(hidden),)
+        self.dtype = getattr(hidden, "dtype", np.dtype(object))
+        self.sparse = sparse.issparse(hidden)
+
+    __len__ = __iter__ = __getitem__ = __bool__ = Opaque._refuse
+
+    def take(self, rows):
+        return OpaqueSamples(take(show(self), rows))
+
+    def joined(self, others):
+        return OpaqueSamples(stack(show(self), show(others)))
+
+    def host(self, rows=None):
+        rows = np.arange(self.shape[0]) if rows is None else rows
+        return take(show(self), rows)
+
+    def first_not_finite(self):
+        bad = np.argwhere(~np.isfinite(dense(show(self))))
+        return None if len(bad) == 0 else (*map(int, bad[0]), float(dense(show(self))[tuple(bad[0])]), len(bad))
+
+    def hash(self):
+        return hash_samples(show(self), 1)
+
+    def equal(self, left, right):
+        return _equal(show(self), left, right)
+
+    def moments(self):
+        return moments(dense(show(self)))
+
+    def sums_about(self, centre, weight):
+        less = dense(show(self)).astype(np.float64) - centre
+        return float(weight @ less.sum(axis=1)), float(weight @ (less**2).sum(axis=1))
+
+    def extremes(self):
+        return float(show(self).min()), float(show(self).max())
+
+    def squared_lengths(self):
+        return squared_lengths(show(self))
+
+    def values(self, kernel, others=None):
+        return kernel(show(self)) if others is None else kernel(show(self), show(others))
+
+    def diagonal(self, kernel):
+        return kernel.diag(show(self))
+
+    def entries(self, rows, columns):
+        return show(self)[rows, columns].astype(np.float64)
+
+    def columns(self, which):
+        return OpaqueSamples(show(self)[:, which])
+
+    def asymmetry(self):
+        return float(np.abs(show(self) - show(self).T).max())
+
+
+def show(array):
+    """What an array or samples of the engine hold."""
+    return array._Opaque__hidden if isinstance(array, Opaque) else array._OpaqueSamples__hidden
+
+
+def public_members(*protocols):
+    return {name for one in protocols for base in one.__mro__ for name in vars(base) if not name.startswith("_")}
+
+
+class Behind:
+    """Something of this machine behind a protocol: what the protocol does not name is not there."""
+
+    def __init__(self, inner, *protocols):
+        self.__inner, self.__names = inner, public_members(*protocols)
+
+    def __getattr__(self, name):
+        if name in self.__names:
+            return getattr(self.__inner, name)
+        raise AttributeError(f"{name} is no member of the protocol")
+
+
+class OpaqueGram(Behind):
+    """K in plain float64, computed by the kernel itself."""
+
+    def __init__(self, inner):
+        super().__init__(inner, Gram, Provable)
+        self.inner = inner
+
+    @property
+    def proof(self):
+        return self
+
+    @property
+    def linear(self):
+        found = self.inner.linear
+        return None if found is None else Behind(found, LinearGram)
+
+    def view(self, rows):
+        return OpaqueGram(self.inner.view(rows))
+
+    def copied(self, rows, budget):
+        return OpaqueGram(plain(self.inner.copied(rows, budget)))
+
+    def streamed(self):
+        return OpaqueGram(self.inner.streamed())
+
+    def field(self, problem, beta=None, u=None, dtype=np.float64):
+        return HostField(self, problem, problem.feasible_start() if beta is None else beta, u)
+
+    def joint_field(self, problem, beta, u, dtype=np.float64):
+        return JointField(self, problem, beta, u, dtype)
+
+    def pairs(self, layout, n_threads):
+        return None
+
+
+def plain(gram):
+    """A Gram of this machine that computes every value by the kernel in NumPy, without the core."""
+    gram._source.prepared = None
+    return gram
+
+
+class OpaqueEvaluation:
+    """f at samples of the engine."""
+
+    def __init__(self, kernel, vectors, coefficients, columns):
+        vectors = None if vectors is None else show(vectors)
+        self.inner = BlockEvaluation(kernel, vectors, coefficients, columns)
+
+    def add(self, out, X, n_threads):
+        self.inner.add(out, show(X), n_threads)
+
+
+class OpaqueEngine:
+    """The engine of `Opaque`."""
+
+    device = "opaque"
+
+    def accepts(self, X):
+        return isinstance(X, Opaque)
+
+    def samples(self, X):
+        return X if isinstance(X, OpaqueSamples) else OpaqueSamples(show(X) if isinstance(X, Opaque) else X)
+
+    def vector(self, values):
+        return show(values)
+
+    def gram(self, kernel, X, budget, n_threads, constant):
+        if constant and kernel.accepts != "gram":
+            kernel, constant = kernel + constant, 0.0
+        return OpaqueGram(plain(KernelMatrix.of(kernel, show(X), budget, n_threads, constant)))
+
+    def rows(self, X, n_threads, which, origin):
+        return Behind(LinearRows(show(X), n_threads, which, origin), LinearRows)
+
+    def cross(self, kernel, landmarks, chunks, budget, n_threads, K_MM):
+        def shown():
+            return (replace(chunk, X=show(chunk.X)) for chunk in chunks())
+
+        return Behind(Cross(kernel, show(landmarks), shown, budget, n_threads, K_MM), Cross)
+
+    def evaluation(self, kernel, vectors, coefficients, columns):
+        return OpaqueEvaluation(kernel, vectors, coefficients, columns)
+
+
+ENGINE = OpaqueEngine()
+register(ENGINE)
+assert isinstance(ENGINE.device, str)
+assert engine_of(Opaque(np.zeros((2, 2)))) is ENGINE
+__all__ = ["ENGINE", "Engine", "Evaluation", "Opaque", "OpaqueGram", "OpaqueSamples", "plain", "show"]
