@@ -6,7 +6,9 @@ K is the same matrix computed elsewhere, by the kernel in plain NumPy.
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -67,6 +69,9 @@ def check_gram_contract(gram, K, atol):
     }
     for part, which in parts.values():
         _check_gram(part, K[np.ix_(which, which)], atol)
+    few = rows[:: max(1, len(rows) // 8)]
+    check_factor_contract(gram.view(few), K[np.ix_(few, few)], atol)
+    check_eigensystem_contract(gram.view(few), K[np.ix_(few, few)], atol)
     gram.share()  # what is shared from now on is still K
     _check_gram(gram, K, atol)
     _check_gram(gram.view(rows), K[np.ix_(rows, rows)], atol)
@@ -166,6 +171,116 @@ def exact_numbers(values):
     """Floats, or Decimals, as Fractions."""
     values = np.asarray(values)
     return np.array([Fraction(x) for x in values.ravel().tolist()], dtype=object).reshape(values.shape)
+
+
+def check_factor_contract(gram, K, atol):
+    """`gram`, of few samples, factors K + diag(d) for d of any size, to the residual that `Factor.solve` states.
+
+    K and all products are rational. Where a 2 × 2 minor is negative or an entry of the diagonal, there is no factor.
+    """
+    n, rng = len(K), np.random.default_rng(4)
+    size = np.abs(K).max() or 1.0
+    dominant = 2 * np.abs(K).sum(axis=1) + 0.1 * size
+    R = rng.integers(-9, 10, size=(n, 2)) * np.array([size, 1e-40 * size])
+    kept = gram.kept()
+    _check_kept_products(kept, K, rng.normal(size=(n, 2)), atol)
+    for d in (dominant, dominant * 10.0 ** rng.integers(0, 100, n)):
+        for precision, accepted in ((np.float64, atol), (np.float32, max(atol, FLOAT32 * size))):
+            if precision == np.float64 or 1e-25 < size < 1e25:
+                _check_factor(gram.factor(d, precision), K, d, R, precision, accepted)
+        rows = rng.permutation(n)[: n // 2 + 1]
+        _check_factor(kept.factor(d), K, d, R, np.float64, atol)
+        _check_factor(kept.factor(d[rows], rows), K[np.ix_(rows, rows)], d[rows], R[rows], np.float64, atol)
+    _check_kept_products(kept, K, rng.normal(size=(n, 1)), atol)  # factors are made of copies
+
+    if np.linalg.eigvalsh(K / size)[0] > -1e-9:  # a ridge of a hundredth is enough
+        _check_factor(gram.factor(np.full(n, 0.01 * size)), K, np.full(n, 0.01 * size), R, np.float64, atol)
+    semidefinite = gram.factor(np.zeros(n))  # there may be one, and then it is as good as any
+    if semidefinite is not None:
+        _check_residual(semidefinite, K, np.zeros(n), R, np.float64, atol)
+    for impossible in (-dominant, np.where(np.arange(n) == n - 1, -2 * dominant, dominant), np.full(n, np.inf)):
+        assert gram.factor(impossible) is None
+        assert kept.factor(impossible) is None
+    between = np.abs(K - np.diag(np.diag(K)))
+    pair = np.unravel_index(np.argmax(between), K.shape)
+    if between[pair] > 1e-3 * size:
+        assert gram.factor(np.where(np.isin(np.arange(n), pair), 0.5 * between[pair] - np.diag(K), dominant)) is None
+
+
+def _check_factor(factor, K, d, R, precision, atol):
+    assert factor is not None
+    _check_residual(factor, K, d, R, precision, atol)
+    # L = L(A + E) with |E_ij| ≤ (n + 20)u√(a_ii a_jj), and no eigenvalue of A with the diagonal 1 is below 0.01: the
+    # determinant is off by n times the largest eigenvalue of E with that diagonal over the smallest, at most.
+    n, unit, roots = len(K), _unit(precision), np.sqrt(np.diag(K) + d)
+    off = n * (n + 20) * unit + (atol / np.outer(roots, roots)).sum()
+    log, pivots = _log_determinant(K, d), factor.pivots
+    assert pivots.shape == (n,)
+    assert pivots.dtype == np.float64
+    assert abs(2 * np.log(pivots).sum() - log) <= 110 * n * off + 1e-14 * np.abs(np.log(pivots)).sum()
+
+
+def _check_residual(factor, K, d, R, precision, atol):
+    before, Z = R.copy(), factor.solve(R)
+    assert Z.dtype == np.float64
+    np.testing.assert_array_equal(R, before)
+    A = exact_numbers(K) + np.diag(exact_numbers(d))
+    left = np.abs(A @ exact_numbers(Z) - exact_numbers(R))
+    roots, n = np.sqrt(np.abs(np.diag(K) + d)), len(K)
+    allowed = (4 * n + 20) * _unit(precision) * np.outer(roots, roots @ np.abs(Z)) + atol * np.abs(Z).sum(axis=0)
+    assert (left <= exact_numbers(allowed)).all()
+
+
+def _check_kept_products(kept, K, C, atol):
+    before, left = C.copy(), np.abs(exact_numbers(K) @ exact_numbers(C) - exact_numbers(kept.products(C)))
+    np.testing.assert_array_equal(C, before)
+    assert (left <= exact_numbers((len(K) + 4) * 2.0**-53 * np.abs(K) @ np.abs(C) + atol * np.abs(C).sum(axis=0))).all()
+
+
+def _unit(precision):
+    return float(np.finfo(precision).eps) / 2
+
+
+def _log_determinant(K, d):
+    """Of K + diag d in rational arithmetic; its logarithm to fifty digits."""
+    A, determinant = exact_numbers(K) + np.diag(exact_numbers(d)), Fraction(1)
+    for k in range(len(A)):
+        assert A[k, k] > 0
+        determinant *= A[k, k]
+        A[k + 1 :, k + 1 :] -= np.outer(A[k + 1 :, k] / A[k, k], A[k, k + 1 :])
+    with localcontext(prec=50):
+        return float(Decimal(determinant.numerator).ln() - Decimal(determinant.denominator).ln())
+
+
+def check_eigensystem_contract(gram, K, atol):
+    """Q has orthonormal columns, and SQ is QΛ but for 20n roundings of numbers of S's size, in rational arithmetic.
+
+    Then every eigenvalue of S is as close to its place in Λ, as Weyl's theorem says.
+    """
+    n, rng = len(K), np.random.default_rng(5)
+    for scale, centred in product((np.ones(n), rng.integers(1, 300, n) / 16), (False, True)):
+        found = gram.eigh(scale, centred)
+        s = exact_numbers(scale)
+        S = s[:, None] * exact_numbers(K) * s
+        rows = [float(x) for x in np.abs(S).sum(axis=1)]
+        accepted = 20 * n * 2.0**-52 * max(1e-290, *rows) + n * atol * float(scale.max() ** 2)  # zeros are such numbers
+        if centred:
+            P = np.diag(exact_numbers(np.ones(n))) - np.outer(s, s) / (s @ s)
+            S = P @ S @ P
+        values, m = found.values, n - centred
+        assert values.shape == (m,)
+        assert (np.diff(values) >= 0).all()
+        Q = found.combined(np.eye(m))
+        exact = exact_numbers(Q)
+        assert (np.abs(S @ exact - exact * exact_numbers(values)) <= Fraction(accepted)).all()
+        assert (np.abs(exact.T @ exact - np.eye(m, dtype=int)) <= Fraction(20 * n * 2.0**-52)).all()
+        if centred:
+            u = scale / np.linalg.norm(scale)
+            np.testing.assert_allclose(Q.T @ u, 0.0, atol=20 * n * 2.0**-52)
+        R, A = rng.normal(size=(n, 2)), rng.normal(size=(m, 3))
+        np.testing.assert_allclose(found.coordinates(R), Q.T @ R, atol=1e-14 * n)
+        np.testing.assert_allclose(found.combined(A), Q @ A, atol=1e-14 * n)
+        np.testing.assert_allclose(found.squared(A), Q**2 @ A, atol=1e-14 * n)
 
 
 def check_field_contract(gram, problem, K, dtype, atol):

@@ -6,6 +6,7 @@ makes the Gram for this machine; tests/contracts/gram_contract.py tests every im
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -148,6 +149,23 @@ class Gram(Provable, Protocol):
         """`product` for several columns of coefficients."""
         ...
 
+    # --- the whole matrix, decomposed where it lives; `gram/factor.py` does it on this machine -------------------
+
+    def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
+        """K + diag(d) in factors of this precision; None if rounding leaves it no positive definite matrix."""
+        ...
+
+    def kept(self, n_threads: int = 1) -> Kept:
+        """All values in float64, computed once for many products and factors; that takes 8n² bytes."""
+        ...
+
+    def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
+        """SKS = QΛQᵀ with S = diag(scale), or, centred, PSKSP with Pv = v − ss'v/s's, s = scale: without s itself.
+
+        TimeoutError if it would end long after the deadline, which is one of time.monotonic's clock.
+        """
+        ...
+
     # --- the same matrix, or a part of it, for another use ------------------------------------------------------
 
     def view(self, rows: Indices) -> Gram:
@@ -183,6 +201,59 @@ class Gram(Provable, Protocol):
 
     def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:
         """Where many small problems on pairs of blocks of rows are solved in one call; None where that is no gain."""
+        ...
+
+
+class Factor(Protocol):
+    """A = K + diag(d) = LLᵀ, in float32 or float64, where K lives."""
+
+    @property
+    def pivots(self) -> Floats:
+        """L's diagonal, the same on every scale but for a factor: 2Σ log(pivots) is the logarithm of det A."""
+        ...
+
+    def solve(self, R: Floats) -> Floats:
+        """A⁻¹R for columns R of any size: |AZ − R| ≤ (4n + 20)u·√a_ii Σ_j √a_jj |z_j| in row i, plus what K is off by.
+
+        u is half an ulp of 1 in the factor's precision.
+        """
+        ...
+
+
+class Kept(Protocol):
+    """K with all its values in float64, where they were computed."""
+
+    def products(self, C: Floats) -> Floats:
+        """KC, summed in float64 in any order."""
+        ...
+
+    def factor(self, d: Floats, rows: Indices | None = None) -> Factor | None:
+        """`Gram.factor` of some rows and columns, with an entry of d for each; K stays as it is."""
+        ...
+
+
+class Eigensystem(Protocol):
+    """Eigenvalues Λ and orthonormal eigenvectors Q, which stay where they are.
+
+    With u half an ulp of 1 and the matrix S, no entry of SQ − QΛ is larger than 40nu max_i Σ_j |S_ij|, S's largest sum
+    of sizes in a row before it was centred, and none of QᵀQ − I larger than 40nu.
+    """
+
+    @property
+    def values(self) -> Floats:
+        """Λ, in increasing order."""
+        ...
+
+    def coordinates(self, R: Floats) -> Floats:
+        """QᵀR."""
+        ...
+
+    def combined(self, A: Floats) -> Floats:
+        """QA."""
+        ...
+
+    def squared(self, A: Floats) -> Floats:
+        """(Q∘Q)A: sums of the squares in each row of Q."""
         ...
 
 

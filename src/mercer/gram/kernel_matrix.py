@@ -14,6 +14,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
+from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
 from mercer.gram.host_field import HostField
 from mercer.gram.host_rows import HostRows
 from mercer.gram.joint_field import HostJointField, TiledJointField
@@ -400,6 +401,8 @@ class KernelMatrix:
                 K = self._values(rows[some], sources, columns, dtype)
                 out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
+
+    factor, kept, eigh = factor_of, kept_of, eigenvectors_of
 
     # --- the state of a solve -----------------------------------------------------------------------------------
 

@@ -1,14 +1,14 @@
 """How `max_time` holds for the whole fit, in solvers that cannot be ended at any point.
 
 `ProofTime` keeps back the time that the certificate will take: it computes K times the coefficients that are not zero.
-`in_time` and `expect_in_time` raise the error of solvers that have no solution to show before they end.
+`in_time` raises the error of solvers that have no solution to show before they end.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
@@ -18,10 +18,6 @@ from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 from mercer.solution import Stop
 
-# The first part of a matrix that is decomposed to foretell the time of the whole has at most this many rows.
-_FIRST_ROWS = 256
-# A part that takes this share of the time left foretells the whole well: it is a quarter as long as what would fit.
-_TELLING_SHARE = 0.02
 # A sample of kernel values is enlarged until it takes this share of the time that is left, within these seconds. What a
 # call costs besides its values would count for every one of them in a smaller sample (chi2 on sparse rows: 5 ms
 # foretell fifty times the true time).
@@ -50,29 +46,6 @@ def _ended(stop: Stop, why: str, grace: float) -> Iterator[None]:
             yield
     except _core.OutOfTime as error:
         raise TimeoutError(f"max_time passed before there was a solution: {why}") from error
-
-
-def expect_in_time(stop: Stop, A: Floats, decompose: Callable[[Floats], object]) -> None:
-    """Refuse a decomposition of A that would end after the deadline, since LAPACK cannot be interrupted.
-
-    Its time grows with the cube of A's size, and is measured on copies of leading parts of A.
-    """
-    share = min(1.0, _FIRST_ROWS / max(*A.shape, 1))
-    while stop.deadline < math.inf and share < 0.5:
-        part = A[: math.ceil(share * A.shape[0]), : math.ceil(share * A.shape[1])].copy()
-        left, begun = stop.seconds, time.monotonic()
-        decompose(part)
-        taken = time.monotonic() - begun
-        whole = taken / share**3
-        if whole <= left:
-            return
-        if taken > _TELLING_SHARE * left:
-            raise TimeoutError(
-                f"max_time would have passed before there was a solution: decomposing a matrix of {A.shape[0]:,} × "
-                f"{A.shape[1]:,} takes about {whole:.1g} s here, and cannot be ended early. Raise max_time, or use "
-                "another solver, NystromRLS or fewer samples"
-            )
-        share *= 2
 
 
 class ProofTime:

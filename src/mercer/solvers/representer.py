@@ -1,13 +1,13 @@
 """Any convex loss in representer form, by Newton's method with a line search.
 
 With g = wℓ′ and D = diag(wℓ″) at the present f, ρ = g + 2λc is zero at the optimum (and Σg, with a bias). The change p
-of f in a Newton step is found through q = Sp, S = (D/2λ)^½:
+of f in a Newton step is p = (2λ/D)z with
 
-    (I + SKS) q = S(δb − Kρ/2λ),     δc = −ρ/2λ − Sq,     2λ Σ Sq = −Σg
+    (K + 2λD⁻¹) z = δb − Kρ/2λ,     δc = −ρ/2λ − z,     2λ Σz = −Σg
 
-a matrix with no eigenvalue below 1 whatever the curvatures; samples of no curvature drop out of it. It is factorised
-where it fits and solved by preconditioned conjugate gradients where not. The gap ρ'Kρ/4λ (see the certificate) says
-when to stop.
+and samples of no curvature drop out of it: their z is zero. The matrix is factorised where it fits. Where not,
+(I + SKS)q = S(δb − Kρ/2λ), S = (D/2λ)^½, z = Sq is solved by preconditioned conjugate gradients: no eigenvalue of it is
+below 1, whatever the curvatures. The gap ρ'Kρ/4λ (see the certificate) says when to stop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner, row_blocks
+from mercer.arrays import Floats, Indices, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE
 from mercer.certificates.representer import certify_representer, scale_certificate
@@ -65,7 +65,7 @@ def solve_representer(
     reason: StopReason | None = None
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
-            system = _System(gram, lam)
+            system = _System(gram, lam, stop.n_threads)
             if start is not None:
                 u = system.product(c)
                 b = _best_bias(problem, u, b)
@@ -97,17 +97,16 @@ def solve_representer(
 
 
 class _System:
-    """I + SKS for changing S: K is stored and factorised where there is room, and only multiplied with where not."""
+    """K + 2λD⁻¹ for changing D: K is kept and factorised where there is room, and only multiplied with where not."""
 
-    def __init__(self, gram: Gram, lam: float) -> None:
+    def __init__(self, gram: Gram, lam: float, n_threads: int) -> None:
         self._gram, self._lam = gram, lam
-        n = gram.n
-        # K, the Newton matrix made of it, and a third matrix while that is cut out of K: 24 bytes an entry.
-        self._K = gram.full() if 24 * n * n <= gram.budget else None
+        # K, and the Newton matrix made of it while a third matrix is cut out of K: 24 bytes an entry.
+        self._kept = gram.kept(n_threads) if 24 * gram.n**2 <= gram.budget else None
         self._F: Floats | None = None
 
     def product(self, v: Floats) -> Floats:
-        return self._gram.product(v) if self._K is None else np.asarray(self._K @ v)
+        return self._gram.product(v) if self._kept is None else self._kept.products(v[:, None])[:, 0]
 
     def newton(
         self, problem: RepresenterProblem, f: Floats, rho: Floats, K_rho: Floats, stop: Stop
@@ -118,46 +117,34 @@ class _System:
         # The bias needs curvature. Where Σwℓ″ is nothing beside Σw, every sample gets a share of its weight.
         if problem.bias and not D.sum() > 1e-12 * problem.weight.sum():
             D = np.maximum(D, 1e-3 * problem.weight)
-        s = np.sqrt(D / (2 * lam))
-        active = np.flatnonzero(s > 0)
-        R = np.column_stack([-s * K_rho / (2 * lam), s])
-        Q = np.zeros(R.shape)
+        curved = D / (2 * lam)
+        active = np.flatnonzero(curved > _TINY)
+        Z = np.zeros((len(D), 2))
         if len(active):
-            Q[active] = self._solve(s, active, R[active], stop)
+            R = np.column_stack([-K_rho[active] / (2 * lam), np.ones(len(active))])
+            Z[active] = self._solve(curved[active], active, R, stop)
         db = 0.0
         if problem.bias:
-            free, held = 2 * lam * (s @ Q)
+            free, held = 2 * lam * Z.sum(axis=0)
             db = float((-problem.gradient(f).sum() - free) / held) if held > 0 else 0.0
-        q = Q[:, 0] + db * Q[:, 1]
-        dc = -rho / (2 * lam) - s * q
+        dc = -rho / (2 * lam) - (Z[:, 0] + db * Z[:, 1])
         return dc, db, self.product(dc)
 
-    def _solve(self, s: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
-        if self._K is not None:
-            return self._by_cholesky(s, active, R, stop.n_threads)
-        return self._by_gradients(s, active, R, stop)
-
-    def _by_cholesky(self, s: Floats, active: Indices, R: Floats, n_threads: int) -> Floats:
-        """Q with (I + SKS)Q = R on the active samples; R is overwritten."""
-        K, scale = self._K, s[active]
-        assert K is not None
-        A = np.empty((len(active), len(active)))
-        for rows in row_blocks(len(A), A.strides[0]):
-            A[rows] = K[np.ix_(active[rows], active)] if len(active) < len(s) else K[rows]
-            A[rows] *= scale[rows, None]
-            A[rows] *= scale
-        np.fill_diagonal(A, A.diagonal() + 1.0)
-        if _core.cholesky(A, n_threads) >= 0:
+    def _solve(self, curved: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
+        """Z with (K + diag(curved)⁻¹)Z = R on the active samples."""
+        if self._kept is None:
+            return self._by_gradients(np.sqrt(curved), active, R, stop)
+        factor = self._kept.factor(1.0 / curved, active if len(active) < self._gram.n else None)
+        if factor is None:
             raise ValueError(
                 "the kernel matrix is not positive semi-definite, and the loss has no minimum then; use a positive "
                 "definite kernel, or, where this is one, scale the features: rounding broke it"
             )
-        R = np.ascontiguousarray(R)
-        _core.cholesky_solve(A, R, n_threads)
-        return R
+        return factor.solve(R)
 
-    def _by_gradients(self, s: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
-        gram, scale = self._gram, s[active]
+    def _by_gradients(self, scale: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
+        gram = self._gram
+        R = scale[:, None] * R
         if self._F is None:
             self._F = tall_factor(gram, stop.n_threads)
         part = gram if len(active) == gram.n else gram.view(active)
@@ -169,7 +156,7 @@ class _System:
         # To three digits, since the next Newton step corrects what is left.
         target = 1e-3 * np.sqrt(np.sum(R * R, axis=0))
         limits = Stop(0.0, 200, deadline=stop.deadline)
-        return conjugate_gradient(apply, R, precondition, target, limits).X
+        return scale[:, None] * conjugate_gradient(apply, R, precondition, target, limits).X
 
 
 def _line_search(

@@ -28,16 +28,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import linalg, optimize
+from scipy import optimize
 from sklearn.base import clone
 
-from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.arrays import Floats, n_samples, row_blocks, rows_between, take
 from mercer.data import samples
+from mercer.engine import on_host, placed
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.gram import gram_for
+from mercer.gram.gram import Factor
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
+from mercer.runtime.threads import effective_n_threads
 
 
 @shared_docs
@@ -88,13 +92,14 @@ class GaussianProcess:
         bias: bool = False,
         sample_weight: ArrayLike | None = None,
     ) -> None:
+        X = placed(X)
         self.kernel: Kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
         if self.kernel.accepts == "gram":
             raise ValueError(
                 "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not hold"
             )
         self.X = self._samples(X)
-        self.y = np.array(y, dtype=np.float64)
+        self.y = np.array(on_host(y), dtype=np.float64)
         self.lam = positive("lam", lam, "without noise K need not have an inverse")
         self.bias = bool(bias)
         n = n_samples(self.X)
@@ -131,30 +136,34 @@ class GaussianProcess:
         return cls(X, y, kernel=model.kernel_, lam=lam, bias=bool(bias), sample_weight=sample_weight)
 
     def _samples(self, X: Any) -> Any:
-        return as_matrix(X) if self.kernel.accepts == "vectors" else X
+        return as_matrix(placed(X)) if self.kernel.accepts == "vectors" else X
 
     def _blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
         """Some new samples at a time, whose kernel values fit into the memory of a block."""
         new = self._samples(X)
         for some in row_blocks(n_samples(new), 8 * len(self.y)):
-            yield some, take(new, np.arange(some.start, some.stop))
+            yield some, rows_between(new, some)
 
     @cached_property
-    def _factor(self) -> Floats:
-        A = self.kernel(self.X)
-        A[np.diag_indices_from(A)] += self.lam / self.weight
-        try:
-            return np.asarray(linalg.cholesky(A, lower=True, overwrite_a=True))
-        except (linalg.LinAlgError, ValueError):  # a ValueError where lam/w overflows
+    def _factor(self) -> Factor:
+        n_threads = effective_n_threads(None)
+        gram = gram_for(self.kernel, self.X, n_threads=n_threads)
+        found = gram.factor(self.lam / self.weight, n_threads=n_threads)
+        if found is None:  # also where lam/w overflows
             raise ValueError(
                 f"K + {self.lam:g}·W⁻¹ is not positive definite to rounding, so {self.kernel!r} is no covariance "
                 "here, or lam is too small for it; raise lam"
-            ) from None
+            )
+        return found
+
+    def _solve(self, y: Floats) -> Floats:
+        """A⁻¹y."""
+        return self._factor.solve(y[:, None])[:, 0]
 
     @cached_property
     def _ones(self) -> Floats:
         """A⁻¹1."""
-        return np.asarray(linalg.cho_solve((self._factor, True), np.ones(len(self.y))))
+        return self._solve(np.ones(len(self.y)))
 
     @cached_property
     def b(self) -> float:
@@ -163,7 +172,7 @@ class GaussianProcess:
 
     @cached_property
     def _coefficients(self) -> Floats:
-        return np.asarray(linalg.cho_solve((self._factor, True), self.y - self.b))
+        return self._solve(self.y - self.b)
 
     def mean(self, X: Any) -> Floats:
         """E f + b at new samples: the prediction of least squares.
@@ -191,8 +200,7 @@ class GaussianProcess:
             K = self.kernel(self.X, rows)
             if self.bias:
                 out[some] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()
-            explained = linalg.solve_triangular(self._factor, K, lower=True)
-            out[some] -= np.einsum("ij,ij->j", explained, explained)
+            out[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
         return np.asarray(np.maximum(out, 0.0) + (self.lam if noise else 0.0))
 
     @shared_docs
@@ -213,7 +221,7 @@ class GaussianProcess:
     @cached_property
     def log_likelihood(self) -> float:
         """log p(y), the log marginal likelihood: larger is better, and it needs no test samples."""
-        determinant = 2.0 * float(np.log(self._factor.diagonal()).sum())
+        determinant = 2.0 * float(np.log(self._factor.pivots).sum())
         if self.bias:
             determinant += math.log(float(self._ones.sum()))
         square = float((self.y - self.b) @ self._coefficients)
@@ -222,7 +230,7 @@ class GaussianProcess:
     @cached_property
     def log_likelihood_gradient(self) -> dict[str, Any]:
         """Its derivatives by `lam` and by the kernel's parameters, by their names in `get_params`."""
-        inverse = linalg.cho_solve((self._factor, True), np.eye(len(self.y)))
+        inverse = self._factor.solve(np.eye(len(self.y)))
         if self.bias:
             inverse -= np.outer(self._ones, self._ones) / self._ones.sum()
         weights = 0.5 * (np.outer(self._coefficients, self._coefficients) - inverse)
@@ -290,7 +298,7 @@ class GaussianProcess:
             try:
                 process = at(logs)
                 gradient = process.log_likelihood_gradient
-            except ValueError:  # beyond what rounding can factor, or beyond all numbers
+            except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
                 return math.inf, np.zeros_like(logs)
             return -process.log_likelihood, -np.exp(logs) * np.array([gradient[name] for name in chosen])
 

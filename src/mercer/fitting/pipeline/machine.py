@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, moments
 from mercer.data.samples import copy_columns
+from mercer.engine import on_host
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -167,6 +168,26 @@ CERTIFIED = fitted(
 KernelChoice = str | Kernel | Callable[..., Any]
 ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
+
+
+class ScoresAnywhere:
+    """scikit-learn's `score` for samples, targets and weights that live anywhere."""
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """The share of right labels of a classifier, R² of a regressor.
+
+        Parameters
+        ----------
+        X : samples, as `predict` takes them
+        y : array of shape (n_samples,)
+            What they are.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, on_host(y), on_host(sample_weight)))  # type: ignore[misc]  # scikit-learn's mixin
 
 
 @dataclass_transform()

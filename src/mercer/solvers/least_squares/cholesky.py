@@ -1,26 +1,22 @@
 """(K + diag d)C + 1b' = Y, 1'C = 0: one Cholesky factor for all outputs, corrected by true residuals.
 
-Rows and columns are scaled to the diagonal 1 first, so that neither the scale of K nor weights of any size change more
-than rounding. The factor overwrites the only copy of the matrix. It is float32 first: a correction needs nothing but
-the residual, and that comes from fresh float64 kernel values, so the answer is the float64 one as soon as the residual
-is (iterative refinement). Corrections end where the bound on a residual's rounding exceeds the residual. Where it stops
-shrinking before, the float64 factor takes over. Without bias the last column and the condition on sums are left out;
-with bias b is eliminated exactly (bordered system).
+The factor is float32 first: a correction needs nothing but the residual, and that comes from fresh float64 kernel
+values, so the answer is the float64 one as soon as the residual is (iterative refinement). Corrections end where the
+bound on a residual's rounding exceeds the residual. Where it stops shrinking before, the float64 factor takes over.
+Without bias the last column and the condition on sums are left out; with bias b is eliminated exactly.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from mercer import _core
-from mercer.arrays import Floats, gamma, row_blocks
+from mercer.arrays import Floats, Precision, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_solution, is_exact
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Factor, Gram, Kept
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Report, Stop
 from mercer.solvers.deadline import in_time
@@ -67,9 +63,13 @@ def solve_cholesky(
     return solve_eigen(problem, gram, stop, start, report)
 
 
-def _precisions(gram: Gram) -> tuple[DTypeLike, ...]:
-    """The factor's precisions to try, in order; float64 alone where kernel values are slow to recompute."""
+def _precisions(gram: Gram) -> tuple[Precision, ...]:
+    """The factor's precisions to try, in order; float64 alone where kernel values are slow to recompute.
+
+    K must stay far from the largest and smallest numbers of float32 to be computed in it.
+    """
     single = gram.n > _FLOAT64_ROWS and gram.recomputes_cheaply
+    single = single and 1e-25 < float(np.abs(gram.diagonal).max()) < 1e25
     return (np.float32, np.float64) if single else (np.float64,)
 
 
@@ -83,22 +83,22 @@ class Corrected(NamedTuple):
     corrections: int
 
 
-def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: DTypeLike, stop: Stop) -> Corrected | None:
+def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: Precision, stop: Stop) -> Corrected | None:
     """The solution through a factor of this precision, or None where it does not reach float64's answer."""
     with in_time(stop):
-        factor = _Factor.of(problem, gram, np.dtype(dtype), stop.n_threads)
-    if factor is None:
+        system = _System.of(problem, gram, dtype, stop.n_threads)
+    if system is None:
         return None
     single = dtype == np.float32
     Y = problem.mean
     C, b, R, last = np.zeros_like(Y), np.zeros(Y.shape[1]), Y, np.inf
     best: Corrected | None = None
     for corrections in range(1, 31):  # each is one pass of kernel values, a few hundredths of a factorisation
-        step, shift = factor.solve(R, C)
+        step, shift = system.solve(R, C)
         C, b = C + step, b + shift
         if not np.isfinite(C).all():
             return best
-        U, errors = factor.products(gram, C)
+        U, errors = system.products(C)
         R, left = residual_share(problem, C, b, U, errors)
         stalled = not left <= 0.5 * last
         if stalled and best is not None and left > last:
@@ -113,67 +113,44 @@ def solve_in_precision(problem: LeastSquares, gram: Gram, dtype: DTypeLike, stop
     return best
 
 
-class _Factor:
-    """L with LLᵀ = D⁻¹(K + diag d)D⁻¹, where D² is that matrix's diagonal, and with a bias its answer to 1."""
+class _System:
+    """K + diag d in factors and, with a bias, its answer to 1; K itself where it is small."""
 
-    def __init__(self, L: Any, unit: Floats, bias: bool, n_threads: int, K: Any = None) -> None:
-        self._K = K
-        self.L, self.unit, self.bias, self.n_threads = L, unit[:, None], bias, n_threads
+    def __init__(self, gram: Gram, factor: Factor, bias: bool, kept: Kept | None) -> None:
+        self._gram, self._factor, self._bias, self._kept = gram, factor, bias, kept
         self._ones: Floats | None = None
 
     @classmethod
-    def of(cls, problem: LeastSquares, gram: Gram, dtype: np.dtype[Any], n_threads: int) -> _Factor | None:
-        diagonal = gram.diagonal + problem.lam / problem.total
-        if not diagonal.min() > 0 or not np.isfinite(diagonal).all():
-            return None
-        # K must stay far from the largest and smallest numbers of float32 to be computed in it.
-        if dtype == np.float32 and not 1e-25 < float(np.abs(gram.diagonal).max()) < 1e25:
-            return None
-        unit = 1.0 / np.sqrt(diagonal)
-        A = gram.full(dtype)
+    def of(cls, problem: LeastSquares, gram: Gram, dtype: Precision, n_threads: int) -> _System | None:
+        d = problem.lam / problem.total
         proven = gram.positive_definite == "yes" and gram.proof is gram
-        K = A.copy() if gram.n <= _FLOAT64_ROWS and proven else None
-        for rows in row_blocks(len(A), 8 * len(A)):
-            A[rows] *= unit[rows, None]
-            A[rows] *= unit
-        np.einsum("ii->i", A)[...] = 1.0
-        if _core.cholesky(A, n_threads) >= 0:  # an infinite entry ends here too
+        kept = gram.kept(n_threads) if gram.n <= _FLOAT64_ROWS and dtype == np.float64 and proven else None
+        factor = gram.factor(d, dtype, n_threads) if kept is None else kept.factor(d)
+        if factor is None:
             return None
-        pivots = np.einsum("ii->i", A).astype(np.float64)
+        pivots = factor.pivots / np.sqrt(gram.diagonal + d)
         # The squared ratio bounds the reciprocal of the condition number from above.
-        if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= len(A) * np.finfo(np.float64).eps:
+        if dtype == np.float64 and (pivots.min() / pivots.max()) ** 2 <= gram.n * np.finfo(np.float64).eps:
             return None
-        return cls(A, unit, problem.bias, n_threads, K)
+        return cls(gram, factor, problem.bias, kept)
 
-    def products(self, gram: Gram, C: Floats) -> tuple[Floats, Floats]:
-        """KC and bounds of its errors; the values of a small K, which is kept beside the factor, serve again.
-
-        No value is larger than the roots of its diagonal elements, and a sum has n of them.
-        """
-        if self._K is None:
+    def products(self, C: Floats) -> tuple[Floats, Floats]:
+        """KC and bounds of its errors; the values of a small K, which is kept beside the factor, serve again."""
+        gram = self._gram
+        if self._kept is None:
             return gram.proof.product_bound(C)
-        root, U = np.sqrt(gram.diagonal), np.zeros(C.shape[::-1])
-        for u, column in zip(U, C.T, strict=True):
-            _core.add_table(u, self._K, np.ascontiguousarray(column), 1)
+        reach = gram.reach
         errors = np.column_stack([gram.errors(column) for column in C.T])
-        return U.T, errors + gamma(gram.n + 4) * np.outer(root, root @ np.abs(C))
+        return self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(reach, reach @ np.abs(C))
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
         """The change of C and b that removes the residual R, and what is left of 1'C."""
-        if not self.bias:
-            return self._solve(R), np.zeros(R.shape[1])
+        if not self._bias:
+            return self._factor.solve(R), np.zeros(R.shape[1])
         if self._ones is None:
-            Z = self._solve(np.column_stack([R, np.ones(len(R))]))
+            Z = self._factor.solve(np.column_stack([R, np.ones(len(R))]))
             Z, self._ones = Z[:, :-1], Z[:, -1:]
         else:
-            Z = self._solve(R)
+            Z = self._factor.solve(R)
         shift = (Z.sum(axis=0) + C.sum(axis=0)) / self._ones.sum()
         return Z - self._ones * shift, shift
-
-    def _solve(self, R: Floats) -> Floats:
-        R = self.unit * R
-        size = np.abs(R).max(axis=0)
-        size[size == 0] = 1.0
-        Z = np.ascontiguousarray(R / size, dtype=self.L.dtype)
-        _core.cholesky_solve(self.L, Z, self.n_threads)
-        return np.asarray(self.unit * np.asarray(Z, dtype=np.float64) * size)

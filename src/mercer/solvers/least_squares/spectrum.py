@@ -25,11 +25,13 @@ from mercer.arrays import Floats, row_blocks
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact
 from mercer.certificates.weights import certify_weights
-from mercer.gram.gram import Gram
+from mercer.gram.factor import Eigenvectors
+from mercer.gram.gram import Eigensystem, Gram
 from mercer.gram.protocols import LinearGram
 from mercer.problems.least_squares import LeastSquares
+from mercer.runtime.long_calls import expect_in_time
 from mercer.solution import Report, Stop, StopReason
-from mercer.solvers.deadline import expect_in_time, in_time
+from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.linear import refined_weights, solve_covariance
 from mercer.solvers.least_squares.solution import (
     REMEDY,
@@ -44,19 +46,20 @@ _ENDLESS = Stop(tol=0.0, max_iter=1)
 
 
 @dataclass(frozen=True, eq=False)
-class Eigensystem:
+class Decomposition:
     """Λ and Q of the scaled and, with a bias, centred matrix; `right` leads back to weights of features."""
 
-    values: Floats
-    basis: Floats  # distinct samples × directions, orthonormal columns
+    values: Floats  # Λ, none of them negative where K is known to be positive definite
+    Q: Eigensystem  # distinct samples × directions, orthonormal columns
+    n: int
     unit: Floats | None  # u, with a bias
     least: float  # smaller eigenvalues are rounding
     right: Floats | None = None  # features × directions: w = right (√Λ ∘ a/(Λ + λ)), for a linear kernel
 
     @property
     def whole(self) -> bool:
-        """Whether the basis spans everything (but u)."""
-        return bool(self.basis.shape[1] == self.basis.shape[0] - (self.unit is not None))
+        """Whether Q spans everything (but u)."""
+        return len(self.values) == self.n - (self.unit is not None)
 
     @property
     def rank(self) -> int:
@@ -69,39 +72,16 @@ def rounding(values: Floats, n: int) -> float:
     return float(n * np.finfo(np.float64).eps * np.abs(values).max(initial=0.0))
 
 
-def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
+def spectrum_of(gram: Gram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
     """The decomposition of S for any kernel; O(n³), once. TimeoutError if that cannot be done in time."""
-    S = np.ascontiguousarray(gram.full(np.float64))
-    if not np.isfinite(S.sum()):
-        raise FloatingPointError(
-            f"{gram.kernel!r} produced values beyond float64's range; scale the features, or lower its parameters"
-        )
     root = np.sqrt(problem.total)
-    if (root != 1.0).any():
-        S *= root[:, None]
-        S *= root
-    u = None
-    if problem.bias:
-        u = root / np.linalg.norm(root)
-        m = S @ u
-        m -= 0.5 * (u @ m) * u
-        _add_outer(S, -1.0, u, m)
-        _add_outer(S, -1.0, m, u)
-        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
-        above = max(float(np.abs(S[rows]).sum(axis=1).max()) for rows in row_blocks(len(S), 8 * len(S)))
-        _add_outer(S, 2.0 * max(above, 1e-300), u, u)
-    # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
-    eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
-    expect_in_time(stop, S.T, eigh)
-    values, Q = eigh(S.T)
-    if u is not None:
-        values, Q = values[:-1], Q[:, :-1]
-    if gram.positive_definite == "yes":
-        values = np.maximum(values, 0.0)
-    return Eigensystem(values, Q, u, rounding(values, len(Q)))
+    Q = gram.eigh(root, problem.bias, stop.deadline)
+    values = np.maximum(Q.values, 0.0) if gram.positive_definite == "yes" else Q.values
+    unit = root / np.linalg.norm(root) if problem.bias else None
+    return Decomposition(values, Q, gram.n, unit, rounding(values, gram.n))
 
 
-def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Eigensystem:
+def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _ENDLESS) -> Decomposition:
     """The decomposition for K = scale·XXᵀ with fewer features than samples: the economy SVD of W^½(X − 1x̄'), O(nd²).
 
     A sparse X stays sparse until it is multiplied by the d eigenvectors of its covariance.
@@ -112,7 +92,7 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
     if linear.sparse:
         cov = linear.sums(problem).xx
         eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False)
-        expect_in_time(stop, cov, eigh)
+        expect_in_time(stop.deadline, cov, eigh)
         values, V = eigh(cov)
         least = rounding(values, linear.n)
         keep = values > least
@@ -123,16 +103,18 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
         for rows, part in linear.pieces(centre):
             A[rows] = root[rows, None] * part
         svd = partial(scipy.linalg.svd, full_matrices=False, overwrite_a=True, check_finite=False)
-        expect_in_time(stop, A, svd)
+        expect_in_time(stop.deadline, A, svd)
         U, s, Vt = svd(A)
         smallest = max(A.shape) * np.finfo(np.float64).eps * s.max(initial=0.0)
         least, keep = float(smallest) ** 2, s > smallest
         U, values, V = U[:, keep], s[keep] ** 2, Vt[keep].T
     unit = root / norm if problem.bias else None
-    return Eigensystem(linear.scale * values, U, unit, linear.scale * least, V * np.sqrt(linear.scale))
+    values = linear.scale * values
+    right = V * np.sqrt(linear.scale)
+    return Decomposition(values, Eigenvectors(values, U), linear.n, unit, linear.scale * least, right)
 
 
-def lams_from(spectrum: Eigensystem, count: int) -> Floats:
+def lams_from(spectrum: Decomposition, count: int) -> Floats:
     """GURLS's range: from the largest eigenvalue down to the smallest, but to no less than what float64 resolves.
 
     GURLS stops at 200√eps for a matrix whose diagonal is about 1; here that is relative to the mean of the diagonal.
@@ -144,18 +126,13 @@ def lams_from(spectrum: Eigensystem, count: int) -> Floats:
     if not top > np.finfo(np.float64).tiny:
         return np.geomspace(1e-6, 1.0, count)
     least_above = float(values[values > spectrum.least].min())
-    mean = float(np.sum(values)) / len(spectrum.basis)
+    mean = float(np.sum(values)) / spectrum.n
     floor, high = 200 * np.sqrt(np.finfo(np.float64).eps) * mean, 1e-8 * top
     low = min(floor if floor >= high else min(high, max(floor, least_above)), top / 10)
-    share = least_above / len(spectrum.basis)
+    share = least_above / spectrum.n
     if spectrum.right is not None and share >= spectrum.least:
         low = min(low, share)
     return np.geomspace(low, top, count)
-
-
-def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
-    """S += factor · xy' in place, for contiguous rows."""
-    scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
 
 
 # Shown leave-one-out residuals, rows × λ × outputs, of some λ, it returns a number for each.
@@ -176,17 +153,17 @@ class PathValues:
 class SpectralFit:
     """A problem seen from its spectrum: what every λ needs, prepared once."""
 
-    def __init__(self, problem: LeastSquares, spectrum: Eigensystem) -> None:
+    def __init__(self, problem: LeastSquares, spectrum: Decomposition) -> None:
         self.problem, self.root, self.spectrum = problem, np.sqrt(problem.total), spectrum
         self.a, self.rest = self._parts(problem.mean)
 
     def _parts(self, R: Floats) -> tuple[Floats, Floats]:
         """a and ỹ⟂ of a right-hand side."""
-        y, Q, u = self.root[:, None] * R, self.spectrum.basis, self.spectrum.unit
+        y, Q, u = self.root[:, None] * R, self.spectrum.Q, self.spectrum.unit
         if u is not None:
             y = y - np.outer(u, u @ y)
-        a = Q.T @ y
-        return a, np.zeros_like(y) if self.spectrum.whole else y - Q @ a
+        a = Q.coordinates(y)
+        return a, np.zeros_like(y) if self.spectrum.whole else y - Q.combined(a)
 
     def inverse(self, lam: float) -> Floats:
         """1/(Λ + λ), zero in directions where that is nothing but rounding."""
@@ -200,7 +177,7 @@ class SpectralFit:
         At λ = 0 it is the solution of least norm.
         """
         a, rest = (self.a, self.rest) if R is None else self._parts(R)
-        z = self.spectrum.basis @ (self.inverse(lam)[:, None] * a)
+        z = self.spectrum.Q.combined(self.inverse(lam)[:, None] * a)
         if not self.spectrum.whole and lam > 0:
             z = z + rest / lam
         return np.asarray(self.root[:, None] * z)
@@ -258,19 +235,16 @@ class SpectralFit:
         wanted = shrink[:, :, None] * self.a[:, None, :]
         wanted = wanted.reshape(len(shrink), shrink.shape[1] * self.a.shape[1])
         shape = (len(self.root), shrink.shape[1], self.a.shape[1])
-        return np.asarray((self.spectrum.basis @ wanted).reshape(shape) + self.rest[:, None, :])
+        return np.asarray(self.spectrum.Q.combined(wanted).reshape(shape) + self.rest[:, None, :])
 
     def _freedom(self, shrink: Floats) -> Floats:
         """1 − H_ii of the distinct samples for some λ."""
-        Q, u = self.spectrum.basis, self.spectrum.unit
-        out = np.empty((len(Q), shrink.shape[1]))
-        for rows in row_blocks(len(Q), 8 * Q.shape[1]):
-            square = Q[rows] ** 2
-            out[rows] = square @ shrink
-            if not self.spectrum.whole:
-                outside = 1.0 - square.sum(axis=1) - (0.0 if u is None else u[rows] ** 2)
-                out[rows] += np.maximum(outside, 0.0)[:, None]
-        return out
+        Q, u = self.spectrum.Q, self.spectrum.unit
+        if self.spectrum.whole:
+            return Q.squared(shrink)
+        inside = Q.squared(np.column_stack([shrink, np.ones(len(shrink))]))
+        outside = 1.0 - inside[:, -1] - (0.0 if u is None else u**2)
+        return np.asarray(inside[:, :-1] + np.maximum(outside, 0.0)[:, None])
 
 
 def solve_eigen(

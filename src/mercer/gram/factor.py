@@ -1,0 +1,137 @@
+"""K + diag(d) factored, K kept, and the eigenvectors of K, on this machine: for every Gram, through its `full`.
+
+A factor is one of the matrix with the diagonal 1: rows and columns are scaled first, so that neither the scale of K nor
+a d of any size changes more than rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy.linalg
+
+from mercer import _core
+from mercer.arrays import Floats, Indices, Precision, Values, row_blocks
+from mercer.gram.gram import Gram
+from mercer.runtime.long_calls import expect_in_time
+
+
+@dataclass(frozen=True, eq=False)
+class CholeskyFactor:
+    """L with LLᵀ = D⁻¹AD⁻¹, where D² is A's diagonal; the upper triangle is not used."""
+
+    L: Values
+    diagonal: Floats
+    n_threads: int
+
+    @classmethod
+    def of(cls, A: Values, diagonal: Floats, n_threads: int) -> CholeskyFactor | None:
+        """The factor of A with this diagonal in place of its own; it overwrites A. None if A is not definite."""
+        if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
+            return None
+        unit = 1.0 / np.sqrt(diagonal)
+        for rows in row_blocks(len(A), 8 * len(A)):
+            A[rows] *= unit[rows, None]
+            A[rows] *= unit
+        np.einsum("ii->i", A)[...] = 1.0
+        # An infinite entry ends here too.
+        return None if _core.cholesky(A, n_threads) >= 0 else cls(A, diagonal, n_threads)
+
+    @property
+    def pivots(self) -> Floats:
+        return np.asarray(np.sqrt(self.diagonal) * np.diagonal(self.L))
+
+    def solve(self, R: Floats) -> Floats:
+        unit = 1.0 / np.sqrt(self.diagonal)[:, None]
+        R = unit * R
+        size = np.abs(R).max(axis=0, initial=0.0)
+        size[size == 0] = 1.0
+        Z = np.ascontiguousarray(R / size, dtype=self.L.dtype)
+        _core.cholesky_solve(self.L, Z, self.n_threads)
+        return np.asarray(unit * np.asarray(Z, dtype=np.float64) * size)
+
+
+def factor_of(gram: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
+    """`Gram.factor`."""
+    return CholeskyFactor.of(gram.full(dtype), gram.diagonal + d, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptValues:
+    """All values in one array, and the diagonal as the Gram knows it."""
+
+    K: Floats
+    diagonal: Floats
+    n_threads: int
+
+    def products(self, C: Floats) -> Floats:
+        U = np.zeros(C.shape[::-1])
+        for u, column in zip(U, C.T, strict=True):
+            _core.add_table(u, self.K, np.ascontiguousarray(column), self.n_threads)
+        return U.T
+
+    def factor(self, d: Floats, rows: Indices | None = None) -> CholeskyFactor | None:
+        diagonal = (self.diagonal if rows is None else self.diagonal[rows]) + d
+        A = np.empty((len(d), len(d)))
+        for some in row_blocks(len(A), 8 * len(A)):
+            A[some] = self.K[some] if rows is None else self.K[np.ix_(rows[some], rows)]
+        return CholeskyFactor.of(A, diagonal, self.n_threads)
+
+
+def kept_of(gram: Gram, n_threads: int = 1) -> KeptValues:
+    """`Gram.kept`."""
+    return KeptValues(gram.full(np.float64), gram.diagonal, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenvectors:
+    """Eigenvalues, in increasing order, and a column of Q for each, in one array."""
+
+    values: Floats
+    Q: Floats
+
+    def coordinates(self, R: Floats) -> Floats:
+        return np.asarray(self.Q.T @ R)
+
+    def combined(self, A: Floats) -> Floats:
+        return np.asarray(self.Q @ A)
+
+    def squared(self, A: Floats) -> Floats:
+        out = np.empty((len(self.Q), A.shape[1]))
+        for rows in row_blocks(len(out), 8 * self.Q.shape[1]):
+            out[rows] = self.Q[rows] ** 2 @ A
+        return out
+
+
+def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
+    """`Gram.eigh`."""
+    S = np.ascontiguousarray(gram.full(np.float64))
+    if not np.isfinite(S.sum()):
+        raise FloatingPointError(
+            f"{gram.kernel!r} produced values beyond float64's range; scale the features, or lower its parameters"
+        )
+    if (scale != 1.0).any():
+        S *= scale[:, None]
+        S *= scale
+    if centred:
+        u = scale / np.linalg.norm(scale)
+        m = S @ u
+        m -= 0.5 * (u @ m) * u
+        _add_outer(S, -1.0, u, m)
+        _add_outer(S, -1.0, m, u)
+        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
+        above = max(float(np.abs(S[rows]).sum(axis=1).max()) for rows in row_blocks(len(S), 8 * len(S)))
+        _add_outer(S, 2.0 * max(above, 1e-300), u, u)
+    # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
+    eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
+    expect_in_time(deadline, S.T, eigh)
+    values, Q = eigh(S.T)
+    return Eigenvectors(values[:-1], Q[:, :-1]) if centred else Eigenvectors(values, Q)
+
+
+def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
+    """S += factor · xy' in place, for contiguous rows."""
+    scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
