@@ -82,7 +82,7 @@ def test_bounds_count_what_was_taken_off():
     rng = np.random.default_rng(6)
     X = np.concatenate([1.0 + rng.random((20, 3)), 1e5 * rng.random((3, 3))])
     centre = X.mean(axis=0)
-    rows = rows_for(X - centre, 1, origin=float(np.linalg.norm(centre)))
+    rows = rows_for(X, 1, centre=centre)
     exact = exact_numbers(X) - exact_numbers(centre)
     found = check_rows_bounds(rows, exact, rng.normal(size=3), np.ones(23), 0.0)
     assert found["combination"] > 1e-3  # without that rounding the bound would be a thousand times too small
