@@ -10,7 +10,9 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, Precision
+from mercer.engines.torch import fused
 from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
+from mercer.engines.torch.field import TorchField
 from mercer.engines.torch.formula import Formula, Rows
 from mercer.engines.torch.numbers import TILE_BYTES, dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.samples import TorchSamples
@@ -30,6 +32,8 @@ from mercer.problems.multiclass import JointProblem
 
 # Columns whose products are summed before they are added to others: what bounds a sum's rounding is their number.
 _SUMMED_COLUMNS = 2048
+# From this many rows on a solve's state is kept on the device, where problems have at most this many equalities.
+FIELD_ROWS, _MOST_GROUPS = 4000, 4
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 
@@ -225,29 +229,70 @@ class TorchGram:
         return self._product(C, rows, dtype_of(dtype))
 
     def _product(self, C: Floats, rows: Indices | None, dtype: Any, *, proven: bool = False) -> Floats:
-        """K[rows] @ C, in partial sums of some columns, added up in float64."""
         J = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1))
-        I, sources = self._global(rows), self._global(J)
-        weights = to_device(C[J], self._source.X.rows, torch.float64 if self._source.given else dtype)
-        out = np.zeros((len(I), *C.shape[1:]))
-        for some in self._strips(len(I), 8 * min(_SUMMED_COLUMNS, max(1, len(J)))):
-            total = torch.zeros((len(I[some]), *C.shape[1:]), dtype=torch.float64, device=weights.device)
-            for left in range(0, len(J), _SUMMED_COLUMNS):
-                part = slice(left, left + _SUMMED_COLUMNS)
-                total += matmul(self._block(I[some], sources[part], dtype, proven), weights[part])
-            out[some] = to_host(total)
-        return out
+        own = None if rows is None and self._rows is None else places(self._global(rows), self.like)
+        left, right = self.prepared_rows(own, dtype), self.prepared_rows(places(self._global(J), self.like), dtype)
+        return floats(self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven))
 
-    def _block(self, I: Indices, J: Indices, dtype: Any, proven: bool = False) -> Any:
+    def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
+        left, right = (self.prepared_rows(places(rows, self.like), dtype) for rows in (I, J))
+        return self.device_block(left, right, dtype)
+
+    # --- the same on the device ---------------------------------------------------------------------------------------
+
+    @property
+    def like(self) -> Any:
+        """A tensor on the device."""
+        return self._source.X.rows
+
+    def prepared_rows(self, which: Any, dtype: Any) -> Any:
+        """Some samples of the whole matrix, or all of them, as `device_block` and `device_sums` take them."""
+        if self._source.given:
+            return torch.arange(self._source.X.shape[0], device=self.like.device) if which is None else which
+        rows = self._source.prepared(dtype)
+        return rows if which is None else rows[which]
+
+    def device_block(self, left: Any, right: Any, dtype: Any, proven: bool = False) -> Any:
+        """K between prepared rows."""
         source = self._source
         if source.given:
-            values = source.X.rows[places(I, source.X.rows)][:, places(J, source.X.rows)].double()
-            return values + source.constant if source.constant else values
+            values = self.like[left][:, right].double()
+            return (values + source.constant if source.constant else values).to(dtype)
         assert source.formula is not None
-        rows = source.prepared(dtype)
-        self.evaluations += len(I) * len(J)
-        left, right = rows[places(I, source.X.rows)], rows[places(J, source.X.rows)]
+        self.evaluations += left.n * right.n
         return source.formula.block(left, right, proven=proven)
+
+    def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
+        """K between prepared rows times weights: partial sums of some columns, added up in float64."""
+        n, m = (len(left), len(right)) if self._source.given else (left.n, right.n)
+        made = self._fused(left, right, weights, dtype, proven)
+        if made is not None:
+            self.evaluations += n * m
+            return made
+        weights = weights.to(dtype)
+        out = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
+        for some in self._strips(n, weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))):
+            for start in range(0, m, _SUMMED_COLUMNS):
+                part = slice(start, start + _SUMMED_COLUMNS)
+                out[some] += matmul(self.device_block(left[some], right[part], dtype, proven), weights[part])
+        return out
+
+    def _fused(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
+        """`device_sums` of a Gaussian by a kernel of our own, where there is one."""
+        recipe = self._source.formula.recipe if self._source.formula is not None else None
+        if recipe is None or recipe.ending != "gaussian" or recipe.constant or weights.ndim > 1 or not len(weights):
+            return None
+        (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
+        if dtype == torch.float32 and not proven and fused.takes(x):
+            return recipe.scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
+        if not (proven and fused.available(x)):
+            return None
+        out = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+        for some in self._strips(len(x), 8 * min(_SUMMED_COLUMNS, len(z))):
+            for start in range(0, len(z), _SUMMED_COLUMNS):
+                part = slice(start, start + _SUMMED_COLUMNS)
+                out[some] += fused.sums64(x[some] @ z[part].T, x_norms[some], z_norms[part], weights[part])
+        return recipe.scale * out
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows
@@ -299,6 +344,8 @@ class TorchGram:
         beta = problem.feasible_start() if beta is None else beta
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
+        if self.n >= FIELD_ROWS and self._rows is None and len(problem.totals) <= _MOST_GROUPS:
+            return TorchField(self, problem, beta, u, dtype)
         return HostField(self, problem, beta, u, self._source.n_threads)
 
     def joint_field(

@@ -22,12 +22,13 @@ DTYPES = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float
 TILE_BYTES = 256 << 20
 # Coefficients of (2^f − 1)/f for |f| ≤ ½, in rising powers: (ln 2)^(k+1)/(k+1)!. What the sum leaves out is below
 # 2⁻⁵⁷ of 1.
-_POWERS = [math.log(2.0) ** (k + 1) / math.factorial(k + 1) for k in range(14)]
+POWERS = [math.log(2.0) ** (k + 1) / math.factorial(k + 1) for k in range(14)]
 
 
 def to_device(values: Any, like: Any, dtype: Any = None) -> Any:
     """An array of this machine as a tensor where another one is."""
-    return torch.as_tensor(np.ascontiguousarray(values), device=like.device, dtype=dtype)
+    values = np.require(values, requirements=["C", "W"])  # torch warns of memory that may not be written
+    return torch.as_tensor(values, device=like.device, dtype=dtype)
 
 
 def to_host(tensor: Any) -> Any:
@@ -68,8 +69,8 @@ def power_of_two(exponent: Any, proven: bool) -> Any:
         return torch.exp2_(exponent)
     whole = torch.round(exponent)
     rest = exponent - whole  # exact
-    value = torch.full_like(rest, _POWERS[-1])
-    for power in reversed(_POWERS[:-1]):
+    value = torch.full_like(rest, POWERS[-1])
+    for power in reversed(POWERS[:-1]):
         value = value * rest + power
     value = value * rest + 1.0
     least = whole.clamp(min=-1022.0).to(torch.int64)
