@@ -147,6 +147,8 @@ def check_linear_gram_contract(linear, X, scale):
         close(linear.times(W, about), part @ W, size)
         close(linear.times_bound(Ball(W, np.zeros_like(W)), about).value, part @ W, size)
         close(linear.transposed(C, about), part.T @ C, of_C)
+        close(linear.times(W[:, 0], about), part @ W[:, 0], size[:, 0])
+        close(linear.transposed(C[:, 0], about), part.T @ C[:, 0], of_C[:, 0])
         none = Ball(C, np.zeros_like(C))
         close(linear.transposed_bound(none, np.abs(C), about).value, part.T @ C, of_C)
         close(linear.transposed_squares(weight, about), weight @ part**2, weight @ part**2)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer.arrays import Flags, Floats, Indices, Samples, freeze, is_sparse, n_samples, physical_memory
+from mercer.arrays import Flags, Floats, Indices, Samples, freeze, is_sparse, moments, n_samples, physical_memory
 from mercer.engine import PlacedSamples, placed
 
 # A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
@@ -114,6 +114,15 @@ def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, F
         z = widened(dense(Z[rows]))
         for i in range(X.shape[0]):
             yield i, rows, widened(dense(X[i : i + 1]))[0], z
+
+
+def column_spreads(X: Samples) -> Floats:
+    """The standard deviation of every column, or of a CSR matrix of every column that is not empty."""
+    if isinstance(X, PlacedSamples) or not is_sparse(X):
+        return moments(X)[1]
+    X, _ = narrowed(X, X)
+    square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
 def smallest_entry(X: Samples) -> float:
