@@ -36,7 +36,7 @@ def takes(x: Any) -> bool:
 
 if triton is not None:
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _sums32(X, NX, Z, NZ, C, OUT, n, m, d, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
@@ -53,7 +53,7 @@ if triton is not None:
             total += tl.sum(values * weight[None, :], 1).to(tl.float64)
         tl.store(OUT + r, total, mask=r < n)
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _sums64(  # type: ignore[no-untyped-def]
         T, NX, NZ, C, P, OUT, n, m, COUNT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
     ):

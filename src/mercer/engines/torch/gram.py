@@ -205,13 +205,13 @@ class TorchGram:
     # --- values -----------------------------------------------------------------------------------------------------
 
     def block(self, I: Indices, J: Indices) -> Floats:
-        return floats(self._block(self._global(I), self._global(J), torch.float64))
+        return floats(self._block(I, J, torch.float64))
 
     def full(self, dtype: Precision = np.float64) -> Any:
         out = np.empty((self.n, self.n), dtype=np.dtype(dtype))
         everything = np.arange(self.n)
         for some in self._strips(self.n, 8 * self.n):
-            out[some] = to_host(self._block(self._global(everything[some]), self._global(everything), dtype_of(dtype)))
+            out[some] = to_host(self._block(everything[some], everything, dtype_of(dtype)))
         return out
 
     def device_full(self, dtype: Any) -> Any:
@@ -219,7 +219,7 @@ class TorchGram:
         out = torch.empty((self.n, self.n), dtype=dtype, device=self._source.X.rows.device)
         everything = np.arange(self.n)
         for some in self._strips(self.n, 8 * self.n):
-            out[some] = self._block(self._global(everything[some]), self._global(everything), dtype)
+            out[some] = self._block(everything[some], everything, dtype)
         return out
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
@@ -230,8 +230,8 @@ class TorchGram:
 
     def _product(self, C: Floats, rows: Indices | None, dtype: Any, *, proven: bool = False) -> Floats:
         J = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1))
-        own = None if rows is None and self._rows is None else places(self._global(rows), self.like)
-        left, right = self.prepared_rows(own, dtype), self.prepared_rows(places(self._global(J), self.like), dtype)
+        left = self.prepared_rows(None if rows is None else places(rows, self.like), dtype)
+        right = self.prepared_rows(places(J, self.like), dtype)
         return floats(self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven))
 
     def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
@@ -245,8 +245,15 @@ class TorchGram:
         """A tensor on the device."""
         return self._source.X.rows
 
+    @cached_property
+    def _places(self) -> Any:
+        """The rows of a view in the whole matrix, on the device."""
+        return None if self._rows is None else places(self._rows, self.like)
+
     def prepared_rows(self, which: Any, dtype: Any) -> Any:
-        """Some samples of the whole matrix, or all of them, as `device_block` and `device_sums` take them."""
+        """Some samples of this Gram, or all of them, as `device_block` and `device_sums` take them."""
+        if self._places is not None:
+            which = self._places if which is None else self._places[which]
         if self._source.given:
             return torch.arange(self._source.X.shape[0], device=self.like.device) if which is None else which
         rows = self._source.prepared(dtype)
@@ -344,7 +351,7 @@ class TorchGram:
         beta = problem.feasible_start() if beta is None else beta
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
-        if self.n >= FIELD_ROWS and self._rows is None and len(problem.totals) <= _MOST_GROUPS:
+        if self.n >= FIELD_ROWS and len(problem.totals) <= _MOST_GROUPS:
             return TorchField(self, problem, beta, u, dtype)
         return HostField(self, problem, beta, u, self._source.n_threads)
 

@@ -1,0 +1,30 @@
+"""torch's devices as an engine, on torch's CPU device; tests with the marker `cuda` need a GPU."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import mercer
+from contracts.gram_contract import check_bounds, check_evaluation_contract, check_field_contract, check_gram_contract
+from contracts.named import named
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
+from mercer.problems.classification import soft_margin
+from reference.exact_kernels import exact_gram
+from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
+
+torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+DEVICES = ["torch-cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is no GPU here")
+    with mercer.config_context(device=request.param):
+        yield request.param
+
+
+def tensor(X, device):
+    return torch.as_tensor(X, device="cpu" if device == "torch-cpu" else device)
