@@ -1,16 +1,8 @@
 """torch's devices as an engine, on torch's CPU device; tests with the marker `cuda` need a GPU."""
 
-import numpy as np
 import pytest
-from sklearn.base import clone
 
 import mercer
-from contracts.gram_contract import check_bounds, check_evaluation_contract, check_field_contract, check_gram_contract
-from contracts.named import named
-from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
-from mercer.problems.classification import soft_margin
-from reference.exact_kernels import exact_gram
-from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
 pytestmark = pytest.mark.filterwarnings("ignore")
