@@ -20,9 +20,9 @@ from mercer.gram.ball import Ball
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
-from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.linear_gram import linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
+from mercer.gram.places import gram_for
 from mercer.gram.prepared import EXACT
 from mercer.gram.protocols import LinearGram
 from mercer.gram.rounding import DOUBLE, Rounding
@@ -57,12 +57,9 @@ class Source:
         return self._prepared[dtype]
 
     @cached_property
-    def here(self) -> KernelMatrix:
+    def here(self) -> Gram:
         """The same matrix on this machine, which proves what the device cannot."""
-        kernel, constant = self.kernel, self.constant
-        if constant and not self.given:
-            kernel, constant = kernel + constant, 0.0
-        return KernelMatrix.of(kernel, self.X.host(), self._budget, self.n_threads, constant)
+        return gram_for(self.kernel, self.X.host(), self._budget, self.n_threads, constant=self.constant)
 
     @cached_property
     def rounding(self) -> Rounding | None:
@@ -154,7 +151,7 @@ class TorchGram:
         return recipe is not None and recipe.linear
 
     @property
-    def _here(self) -> KernelMatrix:
+    def _here(self) -> Gram:
         whole = self._source.here
         return whole if self._rows is None else whole.view(self._rows)
 
