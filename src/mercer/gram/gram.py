@@ -245,8 +245,8 @@ class Kept(Protocol):
     ) -> tuple[Floats, Floats]:
         """The k largest eigenvalues, or all, of S(K̃ − diag(less))S, S = diag(scale), and a column for each; descending.
 
-        K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. They err like an Eigensystem, or 1e-12 of the largest one if
-        there are many samples. The largest entry of each column, the first of those as large, is positive.
+        K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. They err like an Eigensystem with 1e-12 in place of 40nu. The
+        largest entry of each column, the first of those as large, is positive.
         """
         ...
 
