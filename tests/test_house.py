@@ -193,6 +193,53 @@ def test_the_whole_of_k_is_decomposed_where_it_lives() -> None:
     assert factors == {"ridge_factor.py"}  # of blocks, features and landmarks
 
 
+# Rooms that work for this machine's data alone: files, tables, pictures, features and what is explained in them.
+HOST_ROOMS = {"files", "tables", "displays", "features", "cli", "toy", "explain", "teaching", "datasets"}
+# Files that bring samples here first (`host`), or handle what users gave before it is placed.
+HOST_FILES = {
+    "solvers/pegasos/descent.py",  # its steps take a row at a time
+    "compression/distance.py",  # of a trained machine's vectors, which live here
+    "compression/removals.py",
+    "compression/positions.py",
+    "rkhs.py",
+    "unsupervised/mmd.py",
+    "unsupervised/spectral.py",  # affinities are a graph of the user's
+    "unsupervised/kernel_cca.py",
+    "unsupervised/kernel_kmeans.py",
+    "fitting/pipeline/warm_start.py",
+    "fitting/pipeline/state.py",  # what a model file holds
+    "fitting/reports/dual_margins.py",
+    "margins.py",
+}
+
+
+def test_nothing_above_data_knows_where_samples_live() -> None:
+    """Samples are asked: no room that computes reads the parts of an array or a CSR matrix of samples."""
+    for path in FILES:
+        name = str(path.relative_to(SOURCE))
+        if room(path) in HOST_ROOMS | {"arrays", "engine", "data", "gram", "kernels"} or name in HOST_FILES:
+            continue
+        for node in nodes(path):
+            if isinstance(node, ast.Attribute) and re.search(r"\b(X|Z|samples|vectors)$", ast.unparse(node.value)):
+                assert node.attr not in ("indptr", "nnz", "toarray", "tocsr", "flags"), f"{name}:{node.lineno}"
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "sp.issparse"):
+                text = ast.unparse(node)
+                assert not re.match(r"isinstance\((X|Z|samples|vectors|\w+\.X|\w+\.vectors), np\.", text), (
+                    f"{name}: {text}"
+                )
+                assert not text.startswith("sp.issparse"), f"{name}: {text}"
+
+
+def test_engines_are_not_named_above_them() -> None:
+    """No room asks which engine it is on: what it wants to know, samples and Grams answer."""
+    for path in FILES:
+        if room(path) != "engines":
+            names = {alias.name for node in nodes(path) if isinstance(node, ast.Import) for alias in node.names}
+            names |= {node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)}
+            assert not {name for name in names if name.partition(".")[0] in ("torch", "triton", "dask", "distributed")}
+            assert not re.search(r"engine\.device ==|device == \"c", path.read_text()) or path.name == "engine.py", path
+
+
 def test_a_certificate_asks_a_gram_for_proofs_alone() -> None:
     """What certificates/ ask of K is `Provable`, and no type is ignored for it."""
     for path in (SOURCE / "certificates").glob("*.py"):

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mercer.engine import PlacedSamples, together
+from mercer.engine import PlacedSamples, placed, together
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -95,8 +95,14 @@ def take(X: Any, rows: Indices) -> Any:
     return out
 
 
+def rows_between(X: Any, some: slice) -> Any:
+    """Rows of a data set that follow one another; of an array they share its memory."""
+    return X.take(np.arange(some.start, min(some.stop, X.shape[0]))) if isinstance(X, PlacedSamples) else X[some]
+
+
 def host(X: Any, rows: Indices | None = None) -> Any:
     """Samples of this machine: X itself, or a copy of what lives with an engine; only some rows, if they are given."""
+    X = placed(X)
     if isinstance(X, PlacedSamples):
         return X.host(rows)
     return X if rows is None else take(X, rows)

@@ -21,9 +21,7 @@ from mercer.config import get_config
 if TYPE_CHECKING:
     from mercer.arrays import Flags, Floats, Indices
     from mercer.data.chunks import Chunk
-    from mercer.gram import Evaluation, Gram
-    from mercer.gram.cross import Cross
-    from mercer.gram.linear_rows import LinearRows
+    from mercer.gram import Cross, Evaluation, Gram, Rows
     from mercer.kernels import Kernel
 
 
@@ -150,20 +148,20 @@ class Engine(Protocol):
         """K of these samples; `mercer.gram.gram_for` says what the parameters mean."""
         ...
 
-    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, origin: Floats | None) -> LinearRows:
-        """The samples, or some of them, as the rows of a linear machine, less a vector."""
+    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+        """The samples, or some of sparse ones, as the rows of a linear machine, less a centre."""
         ...
 
     def cross(
         self,
         kernel: Kernel,
-        landmarks: PlacedSamples,
+        landmarks: Any,
         chunks: Callable[[], Iterable[Chunk]],
         budget: int,
         n_threads: int,
         K_MM: Floats | None,
     ) -> Cross:
-        """K between samples that come in chunks and a few landmarks."""
+        """K between samples that come in chunks and a few landmarks; of a kernel matrix these are columns."""
         ...
 
     def evaluation(

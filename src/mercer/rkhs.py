@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze, gamma, is_sparse, n_samples, row_blocks, stack, take
+from mercer.arrays import Floats, Indices, freeze, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
 from mercer.engine import Engine, engine_of
 from mercer.gram import Evaluation, evaluation_for
 from mercer.kernels import Kernel, as_kernel, kernel_named
@@ -268,7 +268,7 @@ class Function:
             return 0.0, 0.0
         parts, sizes = [], []
         for some in row_blocks(n, 8 * m):
-            rows = take(self.vectors, np.arange(some.start, some.stop))
+            rows = rows_between(self.vectors, some)
             K = self.kernel(rows, other.vectors)
             weights = self.coefficients[some]
             parts.append(float(weights @ (K @ other.coefficients)))

@@ -1,5 +1,7 @@
 """The linear machines' certificate against naive loops, which know a sample's two sides as two variables."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -47,3 +49,11 @@ def test_same_as_the_naive_certificate(squared, bias, epsilon):
         "complementary slackness": wish_residual(dual, variables, residual, away=False),
     }
     assert {name: found.kkt[name] for name in naive} == pytest.approx(naive, abs=1e-12)
+
+
+def test_the_dual_value_is_true_where_w_hides_the_combination():
+    """w is so large that w − X'β is w: X'β must be known from elsewhere."""
+    problem, beta = hinge(np.ones(1), np.ones(1), 0.0, squared=False), np.array([1e-10])
+    found = certify_linear(problem, rows_for(np.ones((1, 1)), 1), np.array([1e8]), 0.0, beta)
+    exact = Fraction(beta[0])
+    assert Fraction(found.dual) <= exact - exact**2 / 2

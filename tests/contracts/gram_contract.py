@@ -143,10 +143,10 @@ def check_bounds(gram, K, C, level=np.float64):
     """
     true = K @ exact_numbers(C)
     balls = [np.column_stack(part) for part in zip(*(gram.product_bound(c, None, level) for c in C.T), strict=True)]
-    used = _used(*balls, true)
+    used = share_used(*balls, true)
     rows = np.arange(len(K) - 1, -1, -2)
     some = gram.product_bound(np.ascontiguousarray(C[:, 0]), rows, level)
-    used = max(used, _used(*(part[:, None] for part in some), true[rows, :1]))
+    used = max(used, share_used(*(part[:, None] for part in some), true[rows, :1]))
     reach = exact_numbers(gram.reach)
     assert (np.abs(K) <= reach[:, None] * reach).all()
     return used
@@ -156,14 +156,16 @@ def check_bounds_of_several(gram, K, C, level=np.float64):
     """`check_bounds` for products with all columns at once, and for the bounds that are made without a product."""
     for rows in (np.arange(len(K)), np.arange(0, len(K), 2)):
         true = (K @ exact_numbers(C))[rows]
-        _used(*gram.product_bound(C, rows, level), true)
+        share_used(*gram.product_bound(C, rows, level), true)
         for k, c in enumerate(C.T):
-            _used(gram.product(c, rows), gram.errors(c, rows), true[:, k])
+            share_used(gram.product(c, rows), gram.errors(c, rows), true[:, k])
 
 
-def _used(value, error, true):
+def share_used(value, error, true):
+    """The largest share of its bound that an error takes, which is at most 1; an infinite bound claims nothing."""
     assert not np.isnan(error).any()
-    off, known = np.abs(exact_numbers(value) - true), np.isfinite(error)
+    known = np.isfinite(error)
+    off = np.abs(exact_numbers(np.where(known, value, 0.0)) - true)
     bound = exact_numbers(np.where(known, error, 0.0))
     assert (off <= bound)[known].all()
     return float(max((a / b for a, b in zip(off[known], bound[known], strict=True) if b > 0), default=0.0))

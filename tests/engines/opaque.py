@@ -14,14 +14,12 @@ from scipy import sparse
 from mercer.arrays import moments, stack, take
 from mercer.data.merging import _equal, hash_samples
 from mercer.engine import Engine, PlacedSamples, engine_of, register
-from mercer.gram import Evaluation, Gram, Provable
-from mercer.gram.cross import Cross
+from mercer.gram import Cross, Evaluation, Gram, LinearGram, Provable, Rows
 from mercer.gram.evaluation import BlockEvaluation
 from mercer.gram.host_field import HostField
-from mercer.gram.joint_field import JointField
+from mercer.gram.joint_field import HostJointField
 from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.linear_gram import LinearGram
-from mercer.gram.linear_rows import LinearRows
+from mercer.gram.places import cross_for, rows_for
 from mercer.kernels.matrices import dense, squared_lengths
 
 
@@ -149,10 +147,26 @@ class OpaqueGram(Behind):
         return HostField(self, problem, problem.feasible_start() if beta is None else beta, u)
 
     def joint_field(self, problem, beta, u, dtype=np.float64):
-        return JointField(self, problem, beta, u, dtype)
+        return HostJointField(self, problem, beta, u, dtype)
 
     def pairs(self, layout, n_threads):
         return None
+
+
+class OpaqueRows(Behind):
+    """Rows of the engine, on which no step takes a single row."""
+
+    descent = None
+
+    def __init__(self, inner):
+        super().__init__(inner, Rows)
+        self.inner = inner
+
+    def first(self, m):
+        return OpaqueRows(self.inner.first(m))
+
+    def some(self, which):
+        return OpaqueRows(self.inner.some(which))
 
 
 def plain(gram):
@@ -191,14 +205,15 @@ class OpaqueEngine:
             kernel, constant = kernel + constant, 0.0
         return OpaqueGram(plain(KernelMatrix.of(kernel, show(X), budget, n_threads, constant)))
 
-    def rows(self, X, n_threads, which, origin):
-        return Behind(LinearRows(show(X), n_threads, which, origin), LinearRows)
+    def rows(self, X, n_threads, which, centre):
+        return OpaqueRows(rows_for(show(X), n_threads, which, centre))
 
     def cross(self, kernel, landmarks, chunks, budget, n_threads, K_MM):
         def shown():
             return (replace(chunk, X=show(chunk.X)) for chunk in chunks())
 
-        return Behind(Cross(kernel, show(landmarks), shown, budget, n_threads, K_MM), Cross)
+        landmarks = landmarks if kernel.accepts == "gram" else show(landmarks)
+        return Behind(cross_for(kernel, landmarks, shown, budget, n_threads, K_MM), Cross)
 
     def evaluation(self, kernel, vectors, coefficients, columns):
         return OpaqueEvaluation(kernel, vectors, coefficients, columns)

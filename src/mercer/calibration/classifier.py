@@ -15,7 +15,9 @@ from mercer.arrays import Floats, Indices
 from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
+from mercer.engine import on_host, placed
 from mercer.estimators import SVC
+from mercer.fitting.pipeline.machine import ScoresAnywhere
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
@@ -24,7 +26,7 @@ from mercer.parameters import one_of
 HELD_OUT = "held-out"
 
 
-class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedClassifier(ShowsCertificate, ScoresAnywhere, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
@@ -101,7 +103,8 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
                 "sklearn.calibration.CalibratedClassifierCV calibrates any other"
             )
         one_of("method", self.method, tuple(METHODS))
-        labels, y = machine.classes_, column_or_1d(y, warn=True)
+        X, sample_weight = placed(X), on_host(sample_weight)
+        labels, y = machine.classes_, column_or_1d(on_host(y), warn=True)
         codes = codes_among(labels, y)
         absent = np.setdiff1d(np.arange(len(labels)), codes)
         if len(absent):

@@ -16,25 +16,29 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, column_or_1d, get_tags
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
+from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.data import samples
+from mercer.data.samples import check_same_length
+from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.machine import ScoresAnywhere
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, weight_option, without_names
 from mercer.parameters import one_of
+from mercer.tables.frame import part_of
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 
 
-class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedRegressor(ShowsCertificate, ScoresAnywhere, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -95,8 +99,9 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         return self._learn(machine.fit(X, y, **options), X, y, sample_weight, self.cv)
 
     def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
-        y = column_or_1d(y, warn=True).astype(np.float64)
-        check_consistent_length(X, y)
+        X, sample_weight = placed(X), on_host(sample_weight)
+        y = column_or_1d(on_host(y), warn=True).astype(np.float64)
+        check_same_length(X, y)
         self.estimator_ = machine
         if isinstance(cv, str):
             one_of("cv", cv, (HELD_OUT, LEAVE_ONE_OUT))
@@ -158,11 +163,11 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         machine, X = without_names(self, X)
         if machine_of(machine) is machine:
             X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)
-        n, rows = len(self.residuals_), _num_samples(X)
+        n, rows = len(self.residuals_), _num_samples(X) if hasattr(X, "iloc") else n_samples(X)
         below, above = math.floor(alpha * (n + 1)), math.ceil((1 - alpha) * (n + 1))
         low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
         for some in row_blocks(rows, 16 * n):
-            values = self._left_out(_safe_indexing(X, np.arange(some.start, some.stop)))
+            values = self._left_out(part_of(X, np.arange(some.start, some.stop)))
             if below >= 1:
                 low[some] = np.partition(values - self.residuals_, below - 1, axis=1)[:, below - 1]
             if above <= n:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices, n_samples, row_blocks, take
+from mercer.arrays import Floats, Indices, n_samples, row_blocks, rows_between, take
 from mercer.compression.matching import Samples, matched
 from mercer.compression.span import Span
 from mercer.compression.target import Target
@@ -93,7 +93,7 @@ def _classes(target: Target, X: Any, k: int) -> Indices:
     """The class that the original gives each sample."""
     found = np.zeros(n_samples(X), dtype=np.intp)
     for some in row_blocks(len(found), 8 * len(target.expansion.b)):
-        values = target.values(take(X, np.arange(some.start, some.stop))) + target.expansion.b
+        values = target.values(rows_between(X, some)) + target.expansion.b
         found[some] = np.argmax(wins(values, k), axis=1)
     return found
 

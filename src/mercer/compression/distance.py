@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, stack, take
+from mercer.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
 from mercer.gram.ball import Ball
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.source import value_error
@@ -120,7 +120,7 @@ def apart_at(vectors: Any, one: Expansion, other: Expansion) -> Floats:
     if one is other or n_samples(vectors) == 0:
         return values
     for some in row_blocks(n_samples(vectors), 8 * m):
-        rows = take(vectors, np.arange(some.start, some.stop))
+        rows = rows_between(vectors, some)
         f, g = (one.kernel(rows, each.vectors) @ each.coefficients for each in (one, other))
         values = np.maximum(values, np.abs(f - g).max(axis=0))
     lengths = lengths_of(one.kernel, one.vectors, dense(one.coefficients))
@@ -149,7 +149,7 @@ def _in_float64(one: Expansion, vectors: Any, C: Floats, lengths: Floats, report
     for start in range(0, n, step):
         report(start / n)
         rows = slice(start, min(n, start + step))
-        K = one.kernel(take(vectors, np.arange(rows.start, rows.stop)), vectors)
+        K = one.kernel(rows_between(vectors, rows), vectors)
         squares += np.einsum("ij,ij->j", C[rows], K @ C)
     errors = (gamma(n + n // step + 8) + value_error(one.kernel, vectors)) * lengths**2
     return Ball(squares, 1.01 * errors)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.compression.class_groups import groups_for
@@ -20,6 +20,8 @@ from mercer.compression.matching import Samples, matched, retrained
 from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
 from mercer.compression.removals import without_needless
 from mercer.compression.target import Target
+from mercer.data.samples import check_same_length
+from mercer.engine import on_host
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
 from mercer.fitting.pipeline.state import check_state, chosen_of
@@ -167,7 +169,9 @@ def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retr
     if retrain == "loss" and y is None and not isinstance(model, OutlierMixin):
         raise ValueError("retrain='loss' trains again, and needs y as well as X")
     X = read_samples(model, X, expansion.kernel, reset=False)
-    check_consistent_length(X, y, weight)
+    y, weight = on_host(y), on_host(weight)
+    check_same_length(X, y)
+    check_same_length(X, weight)
     bias, by_sign = getattr(model, "bias", True) is not False, hasattr(model, "classes_") or hasattr(model, "offset_")
     return Samples(X, y, weight, expansion.kernel, bias, by_sign)
 

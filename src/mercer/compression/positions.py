@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize
 
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats, n_samples, row_blocks, rows_between
 from mercer.compression.matching import Samples, best_match
 from mercer.compression.span import Span
 from mercer.compression.target import Target
@@ -68,8 +68,10 @@ def refined(target: Target, start: Floats, samples: Samples | None, report: Call
         if not np.isfinite(a).all():
             return np.inf, np.zeros_like(flat)
         if samples is not None:
-            for some in row_blocks(len(X), 8 * len(Z)):
-                slope -= kernel.gradient(Z, X[some], weights=a @ (importance[some, None] * residuals[some]).T)
+            for some in row_blocks(n_samples(X), 8 * len(Z)):
+                slope -= kernel.gradient(
+                    Z, rows_between(X, some), weights=a @ (importance[some, None] * residuals[some]).T
+                )
         for some in row_blocks(len(vectors), 8 * len(Z)):
             slope -= weight * kernel.gradient(Z, vectors[some], weights=a @ table[some].T)
         slope += weight * kernel.gradient(Z, Z, weights=a @ a.T)
@@ -105,7 +107,7 @@ def _combinations(target: Target) -> Floats:
 def _steps(target: Target, start: Floats, X: Any, outputs: int) -> int:
     """How many steps there is time for."""
     m, features = start.shape
-    rows = target.n + m + (0 if X is None else len(X))
+    rows = target.n + m + (0 if X is None else n_samples(X))
     each = 2.0 * rows * m * (3 * features + m + 4 * outputs)
     fewest = min(_FEWEST_STEPS, _MOST_OPERATIONS / each)
     return int(np.clip(_OPERATIONS / each, fewest, _MOST_STEPS))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import OutlierMixin
 
-from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, take
+from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, rows_between
 from mercer.certificates.certificate import Certificate
 from mercer.compression.distance import VANISHING, lengths_of
 from mercer.compression.span import factor_of
@@ -110,7 +110,7 @@ class Compression:
             classes there is a column for each pair, as in decision_function_shape="ovo".
         """
         X, machine = self._read(X), self._machine
-        parts = [self._bound(take(X, np.arange(some.start, some.stop))) for some in self._row_blocks(X)]
+        parts = [self._bound(rows_between(X, some)) for some in self._row_blocks(X)]
         bound = np.concatenate(parts) if parts else np.zeros((0, len(machine.intercept_)))
         if hasattr(machine, "quantiles_"):  # predict sorts them, and the k-th then moves as far as any of them
             bound = np.repeat(bound.max(axis=1, keepdims=True), bound.shape[1], axis=1)
@@ -138,7 +138,7 @@ class Compression:
         if not labelled:
             raise TypeError(f"{type(machine).__name__} predicts numbers, not labels; use bound(X)")
         X = self._read(X)
-        parts = [self._kept(take(X, np.arange(some.start, some.stop))) for some in self._row_blocks(X)]
+        parts = [self._kept(rows_between(X, some)) for some in self._row_blocks(X)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
     def _row_blocks(self, X: Any) -> Iterator[slice]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.arrays import Floats, n_samples, row_blocks, rows_between
 from mercer.kernels import Kernel
 from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 
@@ -34,7 +34,7 @@ class Span:
         """L⁻¹k(Z, x), a row for each sample."""
         out = np.empty((n_samples(X), len(self.factor)))
         for some in row_blocks(len(out), 16 * len(self.factor)):
-            K = self.kernel(take(X, np.arange(some.start, some.stop)), self.vectors)
+            K = self.kernel(rows_between(X, some), self.vectors)
             out[some] = linalg.solve_triangular(self.factor, K.T, lower=True, check_finite=False).T
         return out
 

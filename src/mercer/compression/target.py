@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, take
+from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, rows_between, take
 from mercer.compression.span import Span
 from mercer.kernels.matrices import dense
 from mercer.rkhs import Expansion
@@ -29,7 +29,7 @@ class Target:
         expansion = self.expansion
         out = np.zeros((n_samples(X), len(expansion.b)))
         for some in row_blocks(n_samples(X), 8 * self.n):
-            K = expansion.kernel(take(X, np.arange(some.start, some.stop)), expansion.vectors)
+            K = expansion.kernel(rows_between(X, some), expansion.vectors)
             out[some] = K @ expansion.coefficients
         return out
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
+from mercer.engine import PlacedSamples
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
 from mercer.fitting.families.shared_docs import shared_docs
@@ -244,7 +245,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         bias, X = self.bias == "regularized", fit.merged.X
         if self._linear:
             expect_room(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two marks of it, w
-            return LinearSpace(host(X), bias=bias)  # whose steps take a row at a time
+            return LinearSpace(host(X), bias=bias)  # its steps take a row at a time
         if not hasattr(self, "_theta_"):
             return KernelSpace(fit.gram(n_threads), bias=bias)
         theta = self._theta_
@@ -309,7 +310,10 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         check_is_fitted(self)
         if not self._linear:
             return super()._decision(X)
-        return np.asarray(read_samples(self, X, self.kernel_, reset=False) @ self.coef_.T + self.intercept_)
+        X = read_samples(self, X, self.kernel_, reset=False)
+        return np.asarray(
+            (self.kernel_(X, self.coef_) if isinstance(X, PlacedSamples) else X @ self.coef_.T) + self.intercept_
+        )
 
     # --- streams ---------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Data, Floats, Weights, freeze
+from mercer.engine import on_host
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
@@ -251,6 +252,7 @@ class QuantileSVR(KernelRegressor):
         sample_weight : array of shape (n_samples,), optional
             How much each sample counts.
         """
+        y, sample_weight = on_host(y), on_host(sample_weight)
         predicted = np.reshape(self.predict(X), (-1, len(self.quantiles_)))
         scores = [
             d2_pinball_score(y, column, sample_weight=sample_weight, alpha=float(tau))

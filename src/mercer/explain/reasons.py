@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from mercer.arrays import Floats, Indices, host, n_samples, row_blocks, take
+from mercer.arrays import Floats, Indices, host, n_samples, row_blocks, rows_between, take
 from mercer.data.labels import plane_coefficients, planes
 from mercer.engine import placed
 from mercer.explain.outputs import Outputs, class_signs, outputs_of
@@ -118,7 +118,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
         for_classes = (own.coefficients @ class_signs(len(classes), machine.pairs)).T
     out: list[Reasons] = []
     for some in row_blocks(n_samples(rows), 8 * max(1, len(own.coefficients))):
-        block = take(rows, np.arange(some.start, some.stop))
+        block = rows_between(rows, some)
         K = dense(host(block))[:, own.columns] if own.columns is not None else kernel(block, own.of)
         if labels is None:
             predictions, weights = machine.f(block)[:, output], own.coefficients[None, :, output]

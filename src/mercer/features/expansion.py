@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Samples, freeze, n_samples, take
+from mercer.arrays import Floats, Samples, freeze, host, n_samples, take
 from mercer.data.chunks import Chunk
 from mercer.features.feature_map import FeatureMap
 from mercer.gram.landmarks import draw, leverage_scores
@@ -123,7 +123,7 @@ def mercer_expansion(
     """
     integer("n_terms", n_terms, 1, "the number of terms")
     bound = as_kernel(kernel).bind(X)
-    points = as_matrix(X) if bound.accepts == "vectors" else X
+    points = as_matrix(host(X)) if bound.accepts == "vectors" else host(X)
     n = n_samples(points)
     w = np.full(n, 1.0 / max(n, 1)) if weights is None else np.array(weights, dtype=np.float64)
     if n == 0 or w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all():

@@ -42,6 +42,11 @@ class Ball(NamedTuple):
         """These values after this many roundings."""
         return Ball(self.value, self.error + gamma(roundings) * np.abs(self.value))
 
+    def finite(self) -> Ball:
+        """These values with infinite bounds where one, or its bound, has overflowed: then nothing is known."""
+        known = np.isfinite(self.value) & np.isfinite(self.error)
+        return Ball(self.value, np.where(known, self.error, np.inf))
+
     def plus(self, other: Ball) -> Ball:
         """The sum, rounded."""
         return Ball(self.value + other.value, self.error + other.error).rounded()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, take
+from mercer.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, rows_between, take
 from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.prepared import PreparedSamples
@@ -48,7 +48,7 @@ class BlockEvaluation:
         kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
         row_bytes = 8 * n_vectors if kept else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
         for some in row_blocks(len(out), row_bytes):
-            part = X[some] if isinstance(X, np.ndarray) else take(X, np.arange(some.start, some.stop))
+            part = rows_between(X, some)
             if prepared is None or X.dtype != np.float32:
                 self._add(out[some], part, prepared, np.float64, n_threads)
                 continue

@@ -111,7 +111,7 @@ class HostRows:
 
     def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
         error = gamma(self.d + 6) * (self._lengths * _length(w) + abs(shift)) + (self.d + 2) * LEAST
-        return Ball(self.product(w, shift), error)
+        return Ball(self.product(w, shift), error).finite()
 
     def precise_product(self, w: Floats) -> Ball:
         """Xw, rounded once unless 10³² cancel."""
@@ -121,7 +121,7 @@ class HostRows:
 
     def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
         """X'c in twice the precision of float64, if float64 alone is not enough."""
-        size, lost = float(np.abs(c) @ self._lengths), 4 * self.n * self.d * LEAST
+        size, lost = self._mass(c), 4 * self.n * self.d * LEAST
         error = gamma(self.n + 8) * size + lost
         if error <= enough:
             return self.transposed(c), np.zeros(self.d), error
@@ -131,7 +131,7 @@ class HostRows:
         """XX'c in twice the precision of float64, rounded once unless 10³² cancel."""
         u = np.empty(self.n)
         self._core.doubled_product(*self.doubled_transposed(c), u)
-        return self._rounded_once(u, float(np.abs(c) @ self._lengths) * self._lengths, 4 * self.n * LEAST)
+        return self._rounded_once(u, self._mass(c) * self._lengths, 4 * self.n * LEAST)
 
     def doubled_transposed(self, c: Floats) -> tuple[Floats, Floats]:
         """X'c in twice the precision of float64, as a sum of two vectors."""
@@ -142,7 +142,8 @@ class HostRows:
     def _rounded_once(self, f: Floats, size: Floats, lost: float) -> Ball:
         """Sums in twice the precision, whose terms add up to `size`, of factors that are off by `lost` each."""
         share = 2 * gamma(self.n + self.d + 8) ** 2 + 2 * self._taken_off
-        return Ball(f, gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * lost + 8 * LEAST))
+        error = gamma(4) * np.abs(f) + share * size + self.d * (self._lengths * lost + 8 * LEAST)
+        return Ball(f, error).finite()
 
     @property
     def _taken_off(self) -> float:
@@ -153,6 +154,11 @@ class HostRows:
     def _lengths(self) -> Floats:
         """The lengths of the rows, none of which is 0: squares below the smallest number are none."""
         return np.asarray(np.sqrt(self.lengths + self.d * LEAST))
+
+    def _mass(self, c: Floats) -> float:
+        """Σ|c_i|‖x_i‖, infinite where that is not known."""
+        mass = float(np.abs(c) @ self._lengths)
+        return mass if math.isfinite(mass) else math.inf
 
 
 def _length(w: Floats) -> float:

@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, is_sparse, take
+from mercer.arrays import Floats, Indices, rows_between, stack, take
 from mercer.data.chunks import Chunk
 from mercer.gram.prepared import CHUNK_ROWS
 from mercer.kernels import Kernel
@@ -53,7 +52,7 @@ def draw(chunks: Iterable[Chunk], m: int, rng: np.random.Generator, score: Score
         usable = np.flatnonzero(all_keys > -np.inf)
         best = usable if len(usable) <= m else np.sort(usable[np.argpartition(-all_keys[usable], m - 1)[:m]])
         old, new = best[best < len(keys)], best[best >= len(keys)] - len(keys)
-        X = _joined(None if X is None else take(X, old), take(chunk.X, new))
+        X = take(chunk.X, new) if X is None else stack(take(X, old), take(chunk.X, new))
         keys = all_keys[best]
         index = np.concatenate([index[old], seen + new])
         chances = np.concatenate([chances[old], chance[new]])
@@ -80,17 +79,9 @@ def leverage_scores(kernel: Kernel, pilot: Any, lam: float, total_weight: float,
         out = np.empty(chunk.n)
         for start in range(0, chunk.n, CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
-            X = chunk.X[part]
+            X = rows_between(chunk.X, part)
             inside = solve_triangular(K, kernel(X, pilot).T, lower=True, check_finite=False, overwrite_b=True)
             out[part] = np.maximum(kernel.diag(X) - np.sum(inside**2, axis=0), 0.0)
         return np.asarray(chunk.weight * out / lam)
 
     return score
-
-
-def _joined(first: Any, second: Any) -> Any:
-    if first is None:
-        return second
-    if is_sparse(first):
-        return sp.csr_array(sp.vstack([first, second]))
-    return first + second if isinstance(first, list) else np.concatenate([first, second])

@@ -58,7 +58,7 @@ class HostLinearGram:
         out = Ball(np.empty(shape), np.empty(shape))
         for rows, part in self._parts(centre):
             out.value[rows], out.error[rows] = part @ W.value, abs(part) @ spread + 2 * self.d * LEAST
-        return out
+        return out.finite()
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
         rows = max(1, min(self.n, _SUM_ROWS, BLOCK_BYTES // (8 * self.d)))
@@ -68,7 +68,7 @@ class HostLinearGram:
         for some, part in self._parts(centre):
             values += part.T @ C.value[some]
             errors += abs(part).T @ spread[some]
-        return Ball(values, errors + 2 * self.n * LEAST)
+        return Ball(values, errors + 2 * self.n * LEAST).finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
         out = np.zeros(self.d)

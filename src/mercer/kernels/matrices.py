@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercer.arrays import Flags, Floats, Indices, Samples, freeze, is_sparse, n_samples, physical_memory
-from mercer.engine import PlacedSamples
+from mercer.arrays import Flags, Floats, Indices, Samples, freeze, is_sparse, moments, n_samples, physical_memory
+from mercer.engine import PlacedSamples, placed
 
 # A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
 # its entries is stored: at 5 % of 1,000 × 1,000 entries both forms take as long, at 20 % the dense one half as long.
@@ -19,6 +19,7 @@ _DENSE_SHARE = 0.05
 
 def as_matrix(X: Samples) -> Samples:
     """A 2-D float32 or float64 array, or a canonical CSR matrix; X itself if it is one of these, or an engine's."""
+    X = placed(X)
     if isinstance(X, PlacedSamples):
         return X
     if is_sparse(X):
@@ -113,6 +114,15 @@ def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, F
         z = widened(dense(Z[rows]))
         for i in range(X.shape[0]):
             yield i, rows, widened(dense(X[i : i + 1]))[0], z
+
+
+def column_spreads(X: Samples) -> Floats:
+    """The standard deviation of every column, or of a CSR matrix of every column that is not empty."""
+    if isinstance(X, PlacedSamples) or not is_sparse(X):
+        return moments(X)[1]
+    X, _ = narrowed(X, X)
+    square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
 def smallest_entry(X: Samples) -> float:
@@ -288,7 +298,7 @@ def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
 
     What is found for these is given to `over_all_columns` in the end, so that a weight for every column must have room.
     """
-    if not (is_sparse(X) and X.shape[1] > X.nnz):
+    if isinstance(X, PlacedSamples) or not (is_sparse(X) and X.shape[1] > X.nnz):
         return X, None
     expect_room(X.shape[1])
     used = used_columns(X)

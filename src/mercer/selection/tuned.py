@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.fitting.pipeline.machine import ScoresAnywhere
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.selection.result import SearchInterrupted, TuningResult
@@ -184,7 +185,7 @@ _SHARED_DOCS = """
 """
 
 
-class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedSVC(ScoresAnywhere, ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
     """Support vector classification that chooses C and the kernel's parameters by cross-validation.
     {shared}
     Examples
@@ -200,7 +201,7 @@ class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is
     _kind = SVC
 
 
-class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedSVR(ScoresAnywhere, RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
     """Support vector regression that chooses C, ε and the kernel's parameters by cross-validation.
     {shared}
     Examples

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array
 
 from mercer.arrays import Indices, is_sparse, take
+from mercer.engine import PlacedSamples
 from mercer.tables.cells import Cells, cells_of
 
 
@@ -96,4 +97,6 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
         return X.iloc[rows] if columns is None else X.iloc[rows, columns]
     if columns is None:
         return take(X, rows)
+    if isinstance(X, PlacedSamples):
+        return X.take(rows).columns(columns)
     return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]

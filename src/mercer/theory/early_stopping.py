@@ -19,7 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Indices, freeze, gamma, n_samples
+from mercer.arrays import Floats, Indices, freeze, gamma, host, n_samples
+from mercer.engine import on_host, placed
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
@@ -111,10 +112,11 @@ class IterationPath:
         ----------
         %(new samples with targets)s
         """
-        Y = np.asarray(y, dtype=np.float64).reshape(n_samples(X), -1)
+        X = placed(X)
+        Y = np.asarray(on_host(y), dtype=np.float64).reshape(n_samples(X), -1)
         if Y.shape[1] != self.errors.shape[1]:
             raise ValueError(f"y has {Y.shape[1]} outputs, but the path {self.errors.shape[1]}")
-        K = np.asarray(X if self.kernel.accepts == "gram" else self.kernel(X, self._vectors), dtype=np.float64)
+        K = np.asarray(host(X) if self.kernel.accepts == "gram" else self.kernel(X, self._vectors), dtype=np.float64)
         out = np.empty(len(self.steps))
         for k, t in enumerate(self.steps.tolist()):
             C = self._engine.coefficients(t)
@@ -195,9 +197,9 @@ def iteration_path(
     one_of("method", method, ("landweber", "cg"))
     integer("n_steps", n_steps, 1, "the number of steps")
     bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
-    vectors = as_matrix(X) if bound.accepts == "vectors" else X
+    vectors = as_matrix(X) if bound.accepts == "vectors" else placed(X)
     n = n_samples(vectors)
-    Y = np.array(y, dtype=np.float64)
+    Y = np.array(on_host(y), dtype=np.float64)
     w = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=np.float64)
     if n > _MOST_SAMPLES or n == 0 or Y.shape[:1] != (n,) or Y.ndim > 2 or not np.isfinite(Y).all():
         raise ValueError(
@@ -206,7 +208,7 @@ def iteration_path(
         )
     if w.shape != (n,) or not (np.isfinite(w) & (w >= 0)).all() or not w.any():
         raise ValueError(f"sample_weight must be a finite number ≥ 0 for each of the {n} samples, not all 0")
-    K = np.asarray(X if bound.accepts == "gram" else bound(vectors), dtype=np.float64)
+    K = np.asarray(host(X) if bound.accepts == "gram" else bound(vectors), dtype=np.float64)
     if K.shape != (n, n) or not np.isfinite(K).all():
         raise ValueError(f"the kernel values of {n} samples must be finite and {n} × {n}, not of shape {K.shape}")
     table = Y.reshape(n, -1)

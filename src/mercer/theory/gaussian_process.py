@@ -31,8 +31,9 @@ from numpy.typing import ArrayLike
 from scipy import optimize
 from sklearn.base import clone
 
-from mercer.arrays import Floats, n_samples, row_blocks, take
+from mercer.arrays import Floats, n_samples, row_blocks, rows_between, take
 from mercer.data import samples
+from mercer.engine import on_host, placed
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.gram import gram_for
 from mercer.gram.gram import Factor
@@ -91,13 +92,14 @@ class GaussianProcess:
         bias: bool = False,
         sample_weight: ArrayLike | None = None,
     ) -> None:
+        X = placed(X)
         self.kernel: Kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
         if self.kernel.accepts == "gram":
             raise ValueError(
                 "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not hold"
             )
         self.X = self._samples(X)
-        self.y = np.array(y, dtype=np.float64)
+        self.y = np.array(on_host(y), dtype=np.float64)
         self.lam = positive("lam", lam, "without noise K need not have an inverse")
         self.bias = bool(bias)
         n = n_samples(self.X)
@@ -134,13 +136,13 @@ class GaussianProcess:
         return cls(X, y, kernel=model.kernel_, lam=lam, bias=bool(bias), sample_weight=sample_weight)
 
     def _samples(self, X: Any) -> Any:
-        return as_matrix(X) if self.kernel.accepts == "vectors" else X
+        return as_matrix(placed(X)) if self.kernel.accepts == "vectors" else X
 
     def _blocks(self, X: Any) -> Iterator[tuple[slice, Any]]:
         """Some new samples at a time, whose kernel values fit into the memory of a block."""
         new = self._samples(X)
         for some in row_blocks(n_samples(new), 8 * len(self.y)):
-            yield some, take(new, np.arange(some.start, some.stop))
+            yield some, rows_between(new, some)
 
     @cached_property
     def _factor(self) -> Factor:

@@ -30,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Floats, Indices, n_samples
 from mercer.data.labels import read_signs
+from mercer.engine import placed
 from mercer.estimators import SVDD
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
@@ -235,6 +236,7 @@ def origin_radius(
     >>> origin_radius([[3.0, 4.0], [1.0, 0.0]], kernel=Linear())
     5.0
     """
+    X = placed(X)
     bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     if n_samples(X) == 0:
         raise ValueError("a ball around no samples has no radius")
@@ -271,6 +273,7 @@ def enclosing_ball(
     >>> round(ball.radius, 9), ball.rows.tolist(), ball.coefficients.round(6).tolist()
     (2.0, [0, 2], [0.5, 0.5])
     """
+    X = placed(X)
     n = n_samples(X)
     if n == 0:
         raise ValueError("a ball around no samples has no radius")

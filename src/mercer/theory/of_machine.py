@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, n_samples, take
+from mercer.arrays import Floats, matrix_part, n_samples, take
+from mercer.engine import on_host, placed
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
 from mercer.theory.bound import Assumption, Bound
@@ -162,6 +163,7 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
         The probability with which a bound may fail.
     """
     check_is_fitted(model)
+    X, y = placed(X), on_host(y)
     functions = model.function_
     functions = functions if isinstance(functions, list) else [functions]
     kernel: Kernel = functions[0].kernel
@@ -184,7 +186,7 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     rows = X
     if len(margins.rows) < n_samples(X):  # of a matrix of kernel values, their part of it
         gram = kernel.accepts == "gram"
-        rows = np.asarray(X)[np.ix_(margins.rows, margins.rows)] if gram else take(X, margins.rows)
+        rows = matrix_part(X, margins.rows) if gram else take(X, margins.rows)
     n, bias = len(margins.rows), _bias_kind(model, margins.b)
     feature = float(getattr(model, "intercept_scaling", 1.0))
     trace = float(kernel.diag(rows).sum())

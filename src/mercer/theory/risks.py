@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, host
 from mercer.data.labels import read_signs
+from mercer.engine import on_host
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, one_of, positive, weights
 
@@ -212,7 +213,7 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True) -> Indices:
     >>> fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
     array([1])
     """
-    samples, labels = np.asarray(X, dtype=np.float64), read_signs(y)
+    samples, labels = np.asarray(host(X), dtype=np.float64), read_signs(on_host(y))
     if samples.ndim != 2 or not 0 < len(samples) <= _MOST_SAMPLES or labels.shape != (len(samples),):
         raise ValueError(
             f"X must be 1 to {_MOST_SAMPLES} rows with a label each, since all sets of rows are tried, but the shapes "

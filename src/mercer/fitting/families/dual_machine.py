@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
+from mercer.engine import on_host
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
@@ -46,7 +47,7 @@ from mercer.fitting.reports.coefficients import (
     weight_vector,
 )
 from mercer.fitting.reports.dual_margins import bias_intervals, dual_status
-from mercer.gram.places import rows_for
+from mercer.gram import rows_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
@@ -219,9 +220,9 @@ class DualMachine(MachineMethods, Machine):
         if before is None:
             return self._become(self._trained(X, y, sample_weight, Training(self, keeps=True, exact=True)))
         X = read_samples(self, X, self._kernel(), reset=False)
-        y = None if y is None else column_or_1d(y, warn=True)
-        check_consistent_length(X, y)
-        everything = before.samples.followed_by(X, y, samples.weights(sample_weight, n_samples(X)))
+        y = None if y is None else column_or_1d(on_host(y), warn=True)
+        samples.check_same_length(X, y)
+        everything = before.samples.followed_by(X, y, samples.weights(on_host(sample_weight), n_samples(X)))
         return self._go_on(everything, before)
 
     def forget(self, indices: Any) -> Self:

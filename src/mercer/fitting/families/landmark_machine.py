@@ -11,17 +11,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Data, Weights, freeze, megabytes, n_samples, take
+from mercer.arrays import Data, Weights, freeze, host, matrix_columns, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
 from mercer.data.merging import unmerged
+from mercer.engine import engine_of
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.gram import cross_for
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
-from mercer.gram.places import cross_for
 from mercer.gram.protocols import Cross
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
@@ -140,11 +141,11 @@ class LandmarkMachine(OutputsMachine):
             own = source.rows[chosen.index] if len(chosen.index) else chosen.index
             self.landmark_indices_ = freeze(own)
             if fit.precomputed:
-                landmarks, K = own, np.asarray(chosen.X[:, own], dtype=np.float64)
-        self.landmarks_ = None if fit.precomputed else freeze(landmarks)
+                landmarks, K = own, np.asarray(host(matrix_columns(chosen.X, own)), dtype=np.float64)
+        self.landmarks_ = None if fit.precomputed else freeze(host(landmarks))
         assert fit.kernel is not None
         kept = 0 if source.rows is None else fit.limits.budget // 4
-        cross = cross_for(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K)
+        cross = cross_for(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K, engine_of(source.pool.X))
         self._expect_room(cross.m, fit.limits.budget)
         _refuse_indefinite(cross)
         sample = None
@@ -234,7 +235,7 @@ class LandmarkMachine(OutputsMachine):
             checked = read_samples(self, self.landmarks, kernel, reset=False)
         except (ValueError, TypeError) as error:
             raise type(error)(f"landmarks cannot be used as samples, here called X: {error}") from error
-        return checked.copy()
+        return take(host(checked), np.arange(n_samples(checked)))
 
     def _expect_room(self, m: int, budget: int) -> None:
         needed = _SQUARES * 8 * m * m

@@ -18,7 +18,7 @@ from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
 from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.gram.places import rows_for
+from mercer.gram import rows_for
 from mercer.parameters import one_of, positive
 from mercer.problems.linear_problem import LinearProblem
 from mercer.runtime.threads import effective_n_threads

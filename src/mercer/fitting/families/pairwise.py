@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, n_samples, row_blocks, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, n_samples, row_blocks, rows_between, take
 from mercer.certificates.hulls import Centring
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
@@ -156,7 +156,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         """One number per class from the values of its pairs, which are not kept: there may be half a million."""
         X, k = self._to_decide(X), len(self.classes_)
         blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
-        parts = [summed(self._values(take(X, np.arange(some.start, some.stop))), k) for some in blocks]
+        parts = [summed(self._values(rows_between(X, some)), k) for some in blocks]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     # --- margins ---------------------------------------------------------------------------------------------------

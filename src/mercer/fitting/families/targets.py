@@ -13,7 +13,14 @@ from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.machine import (
+    CERTIFIED,
+    ClassifierMethods,
+    KernelChoice,
+    Machine,
+    MachineMethods,
+    ScoresAnywhere,
+)
 from mercer.fitting.pipeline.state import Flag, fitted
 
 
@@ -59,7 +66,7 @@ class OutputsMachine(MachineMethods, Machine):
         return self._merge_codes(target), target
 
 
-class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class SeveralOutputs(MultiOutputMixin, ScoresAnywhere, RegressorMixin, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor of one output or several."""
 
     FITTED = fitted(_flat_=Flag(required=True))

@@ -28,9 +28,8 @@ from mercer.arrays import (
     matrix_entries,
     moments,
     n_samples,
-    norm,
     physical_memory,
-    row_blocks,
+    take,
 )
 from mercer.data import samples
 from mercer.data.labels import read_labels
@@ -38,9 +37,7 @@ from mercer.data.merging import Merged, merge, unmerged
 from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
-from mercer.gram import Gram, gram_for
-from mercer.gram.places import rows_for
-from mercer.gram.protocols import Rows
+from mercer.gram import Gram, Rows, gram_for, rows_for
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
 from mercer.parameters import iterations, positive
@@ -210,18 +207,17 @@ class Fit:
         if ("rows", centred) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
             X, _ = self._narrow
-            origin = 0.0
-            if centred and self.centre is not None:
-                X, origin = _less(X, self.centre), norm(self.centre)
             which = self.merged.first if is_sparse(X) else None
-            self._places["rows", centred] = rows_for(X, n_threads, which, origin)
+            self._places["rows", centred] = rows_for(X, n_threads, which, self.centre if centred else None)
         rows: Rows = self._places["rows", centred]
         return rows
 
     def gram_of_rows(self, n_threads: int | None = None) -> Gram:
         """The Gram matrix of a linear machine's rows."""
         X, n_threads = self.merged.X, self.limits.n_threads if n_threads is None else n_threads
-        return gram_for(as_kernel("linear"), X[self.merged.first] if is_sparse(X) else X, self.limits.budget, n_threads)
+        return gram_for(
+            as_kernel("linear"), take(X, self.merged.first) if is_sparse(X) else X, self.limits.budget, n_threads
+        )
 
     @cached_property
     def _narrow(self) -> tuple[Any, Indices | None]:
@@ -289,14 +285,6 @@ def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: boo
     if kernel is not None and kernel.accepts == "gram" and is_sparse(checked):
         raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
     return checked
-
-
-def _less(X: Floats, centre: Floats) -> Floats:
-    """X − centre in float64."""
-    out = np.empty(X.shape)
-    for rows in row_blocks(len(X), 8 * X.shape[1]):
-        np.subtract(X[rows], centre, out=out[rows])
-    return out
 
 
 def _merged(X: Data, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:

@@ -24,8 +24,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, moments
+from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
+from mercer.engine import on_host
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -44,7 +45,7 @@ from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
-from mercer.kernels.matrices import narrowed
+from mercer.kernels.matrices import column_spreads
 from mercer.parameters import declare_parameters
 from mercer.rkhs import Expansion, functions_of
 from mercer.runtime.on_demand import methods_named
@@ -167,6 +168,26 @@ CERTIFIED = fitted(
 KernelChoice = str | Kernel | Callable[..., Any]
 ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
+
+
+class ScoresAnywhere:
+    """scikit-learn's `score` for samples, targets and weights that live anywhere."""
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """The share of right labels of a classifier, R² of a regressor.
+
+        Parameters
+        ----------
+        X : samples, as `predict` takes them
+        y : array of shape (n_samples,)
+            What they are.
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, on_host(y), on_host(sample_weight)))  # type: ignore[misc]  # scikit-learn's mixin
 
 
 @dataclass_transform()
@@ -450,13 +471,8 @@ def _expect_finite(model: Machine) -> None:
 
 def _scale_ratio(X: Any) -> float:
     """The largest standard deviation of a feature over the smallest that is not zero."""
-    if not hasattr(X, "shape"):
+    if are_strings(X):
         return 1.0
-    if is_sparse(X):
-        X, _ = narrowed(X, X)
-        square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
-        spread = np.sqrt(np.maximum(square, 0.0))
-    else:
-        spread = moments(X)[1]
+    spread = column_spreads(X)
     spread = spread[spread > 0]
     return float(spread.max() / spread.min()) if len(spread) else 1.0
