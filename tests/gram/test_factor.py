@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from contracts.gram_contract import check_eigensystem_contract, check_factor_contract
+from engines.opaque import OpaqueGram, plain
 from mercer.gram import gram_for
 from mercer.gram.factor import CholeskyFactor, Eigenvectors, KeptValues
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
@@ -66,6 +67,15 @@ def test_strings_functions_and_views_are_decomposed():
         for part, values in ((gram, K), (gram.view(some), K[np.ix_(some, some)])):
             check_factor_contract(part, values, 1e-14 * np.abs(K).max())
             check_eigensystem_contract(part, values, 1e-14 * np.abs(K).max())
+
+
+def test_an_engine_of_another_kind_is_held_to_the_same():
+    kernel = Gaussian(0.3)
+    gram = OpaqueGram(plain(gram_for(kernel, X)))
+    check_factor_contract(gram, kernel(X), 1e-14)
+    check_eigensystem_contract(gram, kernel(X), 1e-14)
+    assert not hasattr(gram.kept(), "K")
+    assert not hasattr(gram.factor(np.ones(len(X))), "L")
 
 
 def test_a_singular_matrix_of_whole_numbers_has_no_factor():
