@@ -181,8 +181,9 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
         return 0.0
     low, high, width = -np.inf, np.inf, max(1.0, float(np.abs(problem.y).max()))
     for _ in range(200):
-        slope = float(problem.gradient(u + b).sum())
-        if slope == 0.0:
+        g = problem.gradient(u + b)
+        slope = float(g.sum())
+        if abs(slope) <= _EPS * float(np.abs(g).sum()):  # which side the best b is on would be decided by rounding
             return b
         low, high = (b, high) if slope < 0 else (low, b)
         # The bracket's ends are neighbouring floats, relative to the larger of 1 and b.
