@@ -37,6 +37,7 @@ RANK = {
     "problems": 2,
     "data": 2,
     "gram": 3,
+    "engines": 4,
     "margins": 4,
     "certificates": 4,
     "solution": 5,

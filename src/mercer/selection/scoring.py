@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 from mercer.arrays import Floats
 from mercer.data.labels import scores, votes, winner
 from mercer.estimators import QuantileSVR
+from mercer.fitting.pipeline.machine import ScoresAnywhere
 from mercer.selection.grids import prefix_and_machine
 from mercer.tables.estimator import Tabular
 
@@ -81,7 +82,10 @@ def _named(estimator: Any, scoring: Any) -> Any:
     """The score by its name where the estimator's own one is scikit-learn's accuracy or R²."""
     if scoring is not None:
         return scoring
-    return {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(_score_of(_judge(estimator)))
+    judge = _judge(estimator)
+    own = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}
+    own[ScoresAnywhere.score] = "accuracy" if is_classifier(judge) else "r2"
+    return own.get(_score_of(judge))
 
 
 def _judge(estimator: Any) -> Any:
