@@ -184,6 +184,10 @@ def check_factor_contract(gram, K, atol):
     R = rng.integers(-9, 10, size=(n, 2)) * np.array([size, 1e-40 * size])
     kept = gram.kept()
     _check_kept_products(kept, K, rng.normal(size=(n, 2)), atol)
+    np.testing.assert_allclose(kept.extremes, (K.min(), K.max()), rtol=0, atol=atol)
+    np.testing.assert_allclose(kept.column(n // 2), K[:, n // 2], rtol=0, atol=atol)
+    np.testing.assert_allclose(kept.column(0, np.arange(n)[::-2]), K[::-2, 0], rtol=0, atol=atol)
+    kept.column(0)[:] = np.nan  # it is the caller's
     for d in (dominant, dominant * 10.0 ** rng.integers(0, 100, n)):
         for precision, accepted in ((np.float64, atol), (np.float32, max(atol, FLOAT32 * size))):
             if precision == np.float64 or 1e-25 < size < 1e25:
@@ -232,9 +236,13 @@ def _check_residual(factor, K, d, R, precision, atol):
 
 
 def _check_kept_products(kept, K, C, atol):
-    before, left = C.copy(), np.abs(exact_numbers(K) @ exact_numbers(C) - exact_numbers(kept.products(C)))
+    n, before = len(K), C.copy()
+    some = np.arange(n)[::-2]
+    for got, part, c in ((kept.products(C), K, C), (kept.products(C[some], some), K[:, some], C[some])):
+        left = np.abs(exact_numbers(part) @ exact_numbers(c) - exact_numbers(got))
+        allowed = (n + 4) * 2.0**-53 * np.abs(part) @ np.abs(c) + atol * np.abs(c).sum(axis=0)
+        assert (left <= exact_numbers(allowed)).all()
     np.testing.assert_array_equal(C, before)
-    assert (left <= exact_numbers((len(K) + 4) * 2.0**-53 * np.abs(K) @ np.abs(C) + atol * np.abs(C).sum(axis=0))).all()
 
 
 def _unit(precision):
@@ -253,34 +261,53 @@ def _log_determinant(K, d):
 
 
 def check_eigensystem_contract(gram, K, atol):
-    """Q has orthonormal columns, and SQ is QΛ but for 20n roundings of numbers of S's size, in rational arithmetic.
-
-    Then every eigenvalue of S is as close to its place in Λ, as Weyl's theorem says.
-    """
+    """What `eigh` and `kept().leading` find are the eigenvectors of this K, of few samples, scaled and centred."""
     n, rng = len(K), np.random.default_rng(5)
     for scale, centred in product((np.ones(n), rng.integers(1, 300, n) / 16), (False, True)):
-        found = gram.eigh(scale, centred)
         s = exact_numbers(scale)
         S = s[:, None] * exact_numbers(K) * s
         rows = [float(x) for x in np.abs(S).sum(axis=1)]
-        accepted = 20 * n * 2.0**-52 * max(1e-290, *rows) + n * atol * float(scale.max() ** 2)  # zeros are such numbers
+        size, off = max(1e-290, *rows), n * atol * float(scale.max() ** 2)  # zeros are such numbers
         if centred:
             P = np.diag(exact_numbers(np.ones(n))) - np.outer(s, s) / (s @ s)
             S = P @ S @ P
-        values, m = found.values, n - centred
-        assert values.shape == (m,)
-        assert (np.diff(values) >= 0).all()
+        found, m = gram.eigh(scale, centred), n - centred
+        assert found.values.shape == (m,)
         Q = found.combined(np.eye(m))
-        exact = exact_numbers(Q)
-        assert (np.abs(S @ exact - exact * exact_numbers(values)) <= Fraction(accepted)).all()
-        assert (np.abs(exact.T @ exact - np.eye(m, dtype=int)) <= Fraction(20 * n * 2.0**-52)).all()
+        _check_eigenvectors(S, found.values, Q, 40 * n * 2.0**-53, size, off)
         if centred:
-            u = scale / np.linalg.norm(scale)
-            np.testing.assert_allclose(Q.T @ u, 0.0, atol=20 * n * 2.0**-52)
+            np.testing.assert_allclose(Q.T @ scale / np.linalg.norm(scale), 0.0, atol=40 * n * 2.0**-53)
         R, A = rng.normal(size=(n, 2)), rng.normal(size=(m, 3))
         np.testing.assert_allclose(found.coordinates(R), Q.T @ R, atol=1e-14 * n)
         np.testing.assert_allclose(found.combined(A), Q @ A, atol=1e-14 * n)
         np.testing.assert_allclose(found.squared(A), Q**2 @ A, atol=1e-14 * n)
+
+        few, less = max(1, n // 2), rng.integers(0, 8, n) * np.abs(K).max() / 8
+        c = scale**2 / np.sum(scale**2)  # centred in this way S is the same
+        values, U = gram.kept().leading(scale, few, c if centred else None)
+        assert values.shape == (few,)
+        _check_eigenvectors(S, values[::-1], U[:, ::-1], 1e-12, size, off)
+        largest = np.sort(np.append(found.values, np.zeros(int(centred))))[::-1][:few]
+        np.testing.assert_allclose(values, largest, rtol=0, atol=n * (1e-12 * size + off))
+        values, U = gram.kept().leading(scale, None, None, less)
+        if not centred:
+            S -= np.diag(s * exact_numbers(less) * s)
+            assert values.shape == (n,)
+            _check_eigenvectors(S, values[::-1], U[:, ::-1], 1e-12, 2 * size, off)
+        first = np.argmax(np.abs(U) >= (1 - 1e-6) * np.abs(U).max(axis=0), axis=0)  # of those as large
+        assert (U[first, np.arange(n)] > 0).all()
+
+
+def _check_eigenvectors(S, values, Q, share, size, off):
+    """Orthonormal but for `share`, and SQ = QΛ but for that share of `size`, in rational arithmetic; values increase.
+
+    `off` is what S itself may be off by. Every eigenvalue of S is then as close to its place in Λ but for a factor √n,
+    as Weyl's theorem says.
+    """
+    assert (np.diff(values) >= 0).all()
+    exact = exact_numbers(Q)
+    assert (np.abs(S @ exact - exact * exact_numbers(values)) <= Fraction(share * size + off)).all()
+    assert (np.abs(exact.T @ exact - np.eye(len(values), dtype=int)) <= Fraction(share)).all()
 
 
 def check_field_contract(gram, problem, K, dtype, atol):

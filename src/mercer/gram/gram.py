@@ -221,14 +221,33 @@ class Factor(Protocol):
 
 
 class Kept(Protocol):
-    """K with all its values in float64, where they were computed."""
+    """K with all its values in float64, each computed once, where it lives. They are as close as `errors` says."""
 
-    def products(self, C: Floats) -> Floats:
-        """KC, summed in float64 in any order."""
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        ...
+
+    def column(self, j: int, rows: Indices | None = None) -> Floats:
+        """K[rows, j]."""
+        ...
+
+    def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        """K[:, columns] @ C, summed in float64 in any order."""
         ...
 
     def factor(self, d: Floats, rows: Indices | None = None) -> Factor | None:
-        """`Gram.factor` of some rows and columns, with an entry of d for each; K stays as it is."""
+        """`Gram.factor` of some rows and columns, with an entry of d for each."""
+        ...
+
+    def leading(
+        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """The k largest eigenvalues, or all, of S(K̃ − diag(less))S, S = diag(scale), and a column for each; descending.
+
+        K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. They err like an Eigensystem with 1e-12 in place of 40nu. The
+        largest entry of each column, the first of those as large, is positive.
+        """
         ...
 
 
