@@ -12,7 +12,7 @@ from sklearn.base import clone
 import mercer
 import mercer.estimators
 from contracts.named import named
-from engines.opaque import ENGINE, Opaque, OpaqueSamples
+from engines.opaque import ENGINE, Opaque, OpaqueSamples, show
 from mercer import theory
 from mercer.engine import engine_of
 from mercer.kernels import Gaussian
@@ -88,6 +88,7 @@ def called(model, name, place, target):
 
 def numbers(found):
     """All numbers that an answer holds, in a fixed order."""
+    found = show(found) if isinstance(found, Opaque) else found
     if found is None or isinstance(found, str | bytes):
         return []
     if sp.issparse(found):
@@ -135,7 +136,9 @@ def test_every_method_gives_this_machines_answer(make, name):
         if hasattr(expected, answer):
             one, other = getattr(expected, answer)(NEW), getattr(found, answer)(Opaque(NEW))
             np.testing.assert_allclose(numbers(other), numbers(one), atol=1e-4)
-    assert type(found) is type(expected)
+    answered = isinstance(expected, np.ndarray)
+    assert type(found) is (Opaque if answered and name != "gradient_importance" else type(expected))
+    found = show(found) if isinstance(found, Opaque) else found
     if make in (mercer.KernelKMeans, mercer.SpectralClustering) and name == "predict":  # clusters have no order
         found, expected = found[:, None] == found, expected[:, None] == expected
     np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-3, atol=1e-3)
@@ -215,7 +218,7 @@ def test_every_tool_gives_this_machines_answer(name):
 
 def test_a_trained_machine_lives_here_and_predicts_anywhere(tmp_path):
     model = machine(Opaque)
-    expected = model.decision_function(Opaque(NEW))
+    expected = show(model.decision_function(Opaque(NEW)))
     assert isinstance(model.support_vectors_, np.ndarray)
     mercer.save(model, tmp_path / "model.mercer")
     for other in (
@@ -225,7 +228,7 @@ def test_a_trained_machine_lives_here_and_predicts_anywhere(tmp_path):
         machine(np.asarray),
     ):
         np.testing.assert_allclose(other.decision_function(NEW), expected, atol=1e-6)
-        np.testing.assert_allclose(other.decision_function(Opaque(NEW)), expected, atol=1e-6)
+        np.testing.assert_allclose(show(other.decision_function(Opaque(NEW))), expected, atol=1e-6)
 
 
 def test_data_of_this_machine_go_where_the_configuration_says(monkeypatch):

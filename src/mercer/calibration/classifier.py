@@ -17,7 +17,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import score_of_classifier
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
@@ -191,6 +191,9 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
         inner = (SVC() if self.estimator is None else self.estimator).__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+answers_as_asked(CalibratedClassifier)
 
 
 def calibrate_classifier(

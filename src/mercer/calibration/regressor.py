@@ -27,7 +27,7 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import score_of_regressor
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
@@ -191,6 +191,9 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         inner = (SVR() if self.estimator is None else self.estimator).__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+answers_as_asked(CalibratedRegressor)
 
 
 def calibrate_regressor(

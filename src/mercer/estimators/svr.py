@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Data, Floats, Weights, freeze
-from mercer.engine import on_host
+from mercer.engine import on_host, placed
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
@@ -253,7 +253,7 @@ class QuantileSVR(KernelRegressor):
             How much each sample counts.
         """
         y, sample_weight = on_host(y), on_host(sample_weight)
-        predicted = np.reshape(self.predict(X), (-1, len(self.quantiles_)))
+        predicted = np.reshape(self.predict(placed(X)), (-1, len(self.quantiles_)))
         scores = [
             d2_pinball_score(y, column, sample_weight=sample_weight, alpha=float(tau))
             for tau, column in zip(self.quantiles_, predicted.T, strict=True)

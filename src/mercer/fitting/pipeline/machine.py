@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cache, wraps
+from inspect import isfunction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
@@ -26,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import on_host
+from mercer.engine import as_asked, on_host, placed
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -170,12 +171,34 @@ ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
 
 
+# Methods whose answers are numbers for each sample: about an engine's own array they are such arrays too.
+_ANSWERS = ("predict", "decision_function", "predict_proba", "score_samples", "transform", "signed_distance")
+
+
+def answers_as_asked(cls: type) -> None:
+    """Let the methods that a class defines answer in the type of array that samples are given in."""
+    for name in _ANSWERS:
+        method = vars(cls).get(name)
+        if isfunction(method):
+            setattr(cls, name, _as_asked(method))
+        elif method is not None and hasattr(method, "fn"):  # of scikit-learn's available_if
+            method.fn = _as_asked(method.fn)
+
+
+def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
+        return as_asked(method(self, placed(X), *options, **named), X)
+
+    return answer
+
+
 def _score_here(mixin: Any) -> Any:
     """scikit-learn's `score` of classifiers or regressors, for targets and weights that live anywhere."""
 
     @wraps(mixin.score)
     def score(self: Any, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        return float(mixin.score(self, X, on_host(y), on_host(sample_weight)))
+        return float(mixin.score(self, placed(X), on_host(y), on_host(sample_weight)))
 
     return score
 
@@ -198,6 +221,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def __init_subclass__(cls, **options: Any) -> None:
         attach_named(cls)
+        answers_as_asked(cls)
         declare_parameters(cls, cls.ELSEWHERE)
         super().__init_subclass__(**options)
 
