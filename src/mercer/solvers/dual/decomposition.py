@@ -9,14 +9,16 @@ The loop works on a Field and sees neither kernels nor data. A small problem is 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, Values, inner
+from mercer.arrays import Floats, Indices, Precision, Values, inner, sums_by
 from mercer.certificates.dual import certificate_of
 from mercer.gram.ball import Ball
+from mercer.gram.block_field import BlockField
 from mercer.gram.gram import Field, Gram, Provable
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Report, Solution, Stop, StopReason
@@ -56,11 +58,18 @@ _FEWEST_CHANGES = 2_000_000
 _NEWTON_STEPS_SHARE = 1 / 200
 
 
-def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
-    """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
+def decompose(
+    field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True, outer: int = 0
+) -> Solution:
+    """Move the field until its running violation is at most `stop.tol`, or a limit is reached.
+
+    With `outer`, working sets have that many variables; K between them is stored, and this loop solves on it.
+    """
     problem, gram = field.problem, field.gram
     n, largest = problem.n_variables, largest_block(gram)
     q, share = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), INNER_SHARE
+    nested = _ONE_BLOCK_VARIABLES < outer < n
+    q = outer if nested else q
     steps, stuck, watch = 0, 0, StallWatch(sees_all=q == n)
     before_newton, reached = _STEPS_BEFORE_NEWTON, math.inf
     noise = RoundingNoise(gram, problem, field.beta)
@@ -89,18 +98,23 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         h, d, before = field.gradient(J), problem.d[J], field.beta[J]
         after = before.copy()
         everything = len(J) == len(field.active)  # no other variable can be chosen, so there is nothing to wait for
-        taken, left_over, reason = _core.smo(
-            K,
-            h,
-            after,
-            problem.lower[J],
-            problem.upper[J],
-            d,
-            problem.group[J],
-            max(0.0 if everything else share * violation, 0.5 * stop.tol),
-            min((before_newton if everything and steps else INNER_STEPS) * len(J), stop.max_iter - steps),
-            left.seconds,
-        )
+        goal = max(0.0 if everything else share * violation, 0.5 * stop.tol)
+        if nested and len(J) > _ONE_BLOCK_VARIABLES:
+            inside = replace(left, tol=goal, max_iter=stop.max_iter - steps, proof_seconds=None)
+            after, taken, left_over, reason = _solve_inside(field, J, K, h, inside)
+        else:
+            taken, left_over, reason = _core.smo(
+                K,
+                h,
+                after,
+                problem.lower[J],
+                problem.upper[J],
+                d,
+                problem.group[J],
+                goal,
+                min((before_newton if everything and steps else INNER_STEPS) * len(J), stop.max_iter - steps),
+                left.seconds,
+            )
         if reason == "nonfinite":
             raise overflow(gram, np.abs(problem.upper - problem.lower))
         steps += taken
@@ -129,10 +143,22 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < n:
             free = int(((after > problem.lower[J]) & (after < problem.upper[J])).sum())
-            if free > _CROWDED_SHARE * q:
+            if free > _CROWDED_SHARE * q and not nested:
                 q, share = min(2 * q, _LARGEST_BLOCK, largest), _CROWDED_INNER_SHARE
             if shrinking:
                 field.shrink()
+
+
+def _solve_inside(field: Field, J: Indices, K: Values, h: Floats, stop: Stop) -> tuple[Floats, int, float, str]:
+    """The problem on J, everything else held, on the stored K between them: β, steps, violation and why it ended."""
+    problem, beta = field.problem, field.beta[J]
+    group, d = problem.group[J], problem.d[J]
+    totals = sums_by(np.maximum(group, 0), np.where(group < 0, 0.0, beta), len(problem.totals))
+    part = DualProblem(h + d * beta, problem.lower[J], problem.upper[J], d, np.arange(len(J)), group, totals)
+    inside = BlockField(field.gram.view(problem.row[J]), part, beta, K, stop.n_threads)
+    found = decompose(inside, stop)
+    reasons = {"converged": "converged", "max_time": "max_seconds", "max_iter": "max_steps"}
+    return found.beta, found.steps, inside.violation()[0], reasons.get(found.stop_reason, "stalled")
 
 
 def _block_in_time(q: int, stop: Stop, left: Stop) -> int:
