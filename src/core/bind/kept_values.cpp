@@ -37,22 +37,6 @@ void add_table(AnyArray total, AnyArray table, AnyArray coefficients, int n_thre
     });
 }
 
-void add_rows(AnyArray total, AnyArray table, AnyArray rows, AnyArray coefficients, int n_threads) {
-    with_matrix<float, double>(table, "table", [&](const auto& values) {
-        const auto table_ = table_of(values);
-        const auto rows_ = vector<const std::int64_t>(rows, "rows");
-        check_range(rows_.data(), rows_.shape(0), table_.rows, "rows");
-        const auto total_ = vector<double>(total, "total", values.shape(1));
-        const auto coefficients_ = vector<const double>(coefficients, "coefficients", rows_.shape(0));
-        Signals signals;
-        const mercer::Threads threads{n_threads, mercer::level(), signals.poll()};
-        const nb::gil_scoped_release unlocked;
-        mercer::add_rows(table_, rows_.data(), static_cast<std::int64_t>(rows_.shape(0)), coefficients_.data(),
-                         total_.data(), threads);
-        return 0;
-    });
-}
-
 template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
@@ -150,8 +134,6 @@ void copy_entries(AnyArray table, AnyArray rows, AnyArray sources, AnyArray out,
 void bind_kept_values(nb::module_& m) {
     m.def("add_table", &add_table, "total"_a, "table"_a, "coefficients"_a, "n_threads"_a,
           "rows"_a.none() = nb::none(), "total += table[rows] @ coefficients, in float64; all rows unless told.");
-    m.def("add_rows", &add_rows, "total"_a, "table"_a, "rows"_a, "coefficients"_a, "n_threads"_a,
-          "total[j] += sum over i of coefficients[i] * table[rows[i], j], in float64.");
     nb::class_<Combinations>(m, "Combinations",
                              "Runs of vectors that serve the same few outputs, with their coefficients.")
         .def(nb::init<>())

@@ -14,8 +14,6 @@ namespace {
 
 // Elements that a thread sums or copies at a time. Copies read scattered elements, which are slower.
 constexpr std::int64_t kElementsPerSum = 1 << 19, kElementsPerCopy = 1 << 17;
-// Columns of a sum of rows that a thread makes at a time; the sums, 4 kB, stay in the first-level cache.
-constexpr std::int64_t kColumnsAdded = 512;
 // Columns that are combined at a time, with their sums in a small array on the stack.
 constexpr std::int64_t kColumnsCombined = 16;
 // Rows and columns that are transposed at a time: a multiple of every level's vectors, and two blocks fit the first
@@ -35,22 +33,6 @@ void add_table(const KeptValues<const T>& kept, const std::int64_t* rows, std::i
         [&](std::int64_t i) {
             const std::int64_t row = rows == nullptr ? i : rows[i];
             total[i] += dot(kept.values + row * kept.stride, coefficients, kept.columns);
-        },
-        threads.poll);
-}
-
-template <class T>
-void add_rows(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t count,
-              const double* coefficients, double* total, const Threads& threads) {
-    const auto add = linear_passes_of<T>(threads.level).add;
-    const std::int64_t chunks = ceil_div(kept.columns, kColumnsAdded);
-    parallel_for(
-        chunks, threads.count,
-        [&](std::int64_t c) {
-            const std::int64_t first = c * kColumnsAdded, size = std::min(kColumnsAdded, kept.columns - first);
-            for (std::int64_t i = 0; i < count; ++i) {
-                add(total + first, kept.values + rows[i] * kept.stride + first, coefficients[i], size);
-            }
         },
         threads.poll);
 }
@@ -139,10 +121,6 @@ template void add_table(const KeptValues<const float>&, const std::int64_t*, std
                         const Threads&);
 template void add_table(const KeptValues<const double>&, const std::int64_t*, std::int64_t, const double*, double*,
                         const Threads&);
-template void add_rows(const KeptValues<const float>&, const std::int64_t*, std::int64_t, const double*, double*,
-                       const Threads&);
-template void add_rows(const KeptValues<const double>&, const std::int64_t*, std::int64_t, const double*, double*,
-                       const Threads&);
 template void transpose(const KeptValues<const float>&, float*, std::int64_t, const Threads&);
 template void transpose(const KeptValues<const double>&, double*, std::int64_t, const Threads&);
 template void copy_entries(const KeptValues<const float>&, const std::int64_t*, std::int64_t, const std::int64_t*,

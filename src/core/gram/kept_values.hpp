@@ -19,11 +19,6 @@ template <class T>
 void add_table(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t count,
                const double* coefficients, double* total, const Threads& threads);
 
-// total[j] += sum over i of coefficients[i] kept[rows[i]][j], in float64 and in this order.
-template <class T>
-void add_rows(const KeptValues<const T>& kept, const std::int64_t* rows, std::int64_t count,
-              const double* coefficients, double* total, const Threads& threads);
-
 // to[j][i] = from[i][j]; rows of `to` are `stride` apart.
 template <class T>
 void transpose(const KeptValues<const T>& from, T* to, std::int64_t stride, const Threads& threads);
