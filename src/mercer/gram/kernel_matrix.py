@@ -40,9 +40,10 @@ _SQUARE_ROWS = 512
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # From this many rows on, choosing variables and laying out rows cost so much beside values that are not kept that sets
-# of so many variables are nested. CPU seconds by those of single blocks, on two threads, 20 features, sets of 8,192 to
-# 32,768 (benchmarks/nested_sets.py): 0.94 to 1.05 at 50,000 rows, 0.9 at 100,000, 0.84 to 0.91 at 200,000.
-_NESTED_ROWS, _OUTER_ROWS = 100_000, 16_384
+# of so many variables are nested. CPU seconds by those of single blocks, two threads (benchmarks/nested_sets.py): 0.94
+# to 1.05 at 50,000 rows, 0.9 at 100,000, 0.85 at 200,000 and 400,000; sets of 8,192 to 32,768 differ by 0.07. Other
+# machines at 200,000: 0.88 (SVR) to 1.09 (one-class). Threads have no say: no model may depend on them.
+_NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
 # Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
 # columns, and half of the budget is for rows of K.
 _BUDGET_PER_BYTE = 10
