@@ -85,8 +85,18 @@ def mixture(n, d=8, clouds=24):
     return X, np.where((cloud % 2 == 0) ^ (rng.random(n) < 0.05), 1.0, -1.0)
 
 
-@pytest.mark.parametrize("where", GRAMS)
-@pytest.mark.parametrize("maker", machines())
+def machines_in_grams():
+    """Each machine in two of the four, in turns; in the other two with ``-m thorough``."""
+    return [
+        pytest.param(
+            *machine.values, gram, id=f"{machine.id}-{gram}", marks=pytest.mark.thorough if (i + j) % 2 else ()
+        )
+        for i, machine in enumerate(machines())
+        for j, gram in enumerate(GRAMS)
+    ]
+
+
+@pytest.mark.parametrize(("maker", "where"), machines_in_grams())
 def test_every_machine_ends_where_qp_solvers_end(maker, where, nest, monkeypatch):
     problem, K, X = machine_problem(maker, seed=0, n=120, with_data=True)
     nest(outer=60, block=16)
