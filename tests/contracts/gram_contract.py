@@ -90,6 +90,7 @@ def _check_gram(gram, K, atol):
     assert gram.diagonal.dtype == np.float64
     assert gram.budget > 0
     assert gram.chunk_rows > 0
+    assert gram.outer_rows >= 0
     assert gram.kernel.bound
     assert not (gram.concurrent and not gram.recomputes_cheaply)
     if gram.linear is not None:
@@ -171,6 +172,33 @@ def exact_numbers(values):
     """Floats, or Decimals, as Fractions."""
     values = np.asarray(values)
     return np.array([Fraction(x) for x in values.ravel().tolist()], dtype=object).reshape(values.shape)
+
+
+def _check_inside(field, J, target, K, atol):
+    """The problem on J is the whole one with all others held, also when some of J move and others are dropped."""
+    problem, beta, u = field.problem, field.beta.copy(), field.u.copy()
+    inside, everything = field.inside(J), np.arange(len(J))
+    np.testing.assert_array_equal(inside.beta, beta[J])
+    np.testing.assert_array_equal(inside.active, everything)
+    for name in ("lower", "upper", "d", "group"):
+        np.testing.assert_array_equal(getattr(inside.problem, name), getattr(problem, name)[J])
+    sums = [beta[J][problem.group[J] == g].sum() for g in range(len(problem.totals))]
+    np.testing.assert_allclose(inside.problem.totals, sums, atol=1e-12 * (1 + np.abs(beta).sum()))
+    np.testing.assert_allclose(inside.gradient(everything), field.gradient(J), atol=atol)
+    for some in (everything[::3], everything[1::3]):
+        np.testing.assert_allclose(inside.block(some), K[np.ix_(problem.row[J[some]], problem.row[J[some]])], atol=atol)
+        inside.move(some, target[some])
+        inside.shrink()
+    inside.unshrink()
+    after = beta.copy()
+    after[J] = np.where(everything % 3 < 2, target, beta[J])
+    np.testing.assert_array_equal(inside.beta, after[J])
+    rows = problem.row[J]
+    exact = field.u[rows] + K[rows] @ problem.row_coefficients(after - beta, len(K))
+    h = problem.p[J] - exact - problem.d[J] * after[J]
+    np.testing.assert_allclose(inside.gradient(everything), h, atol=atol * (1 + np.abs(after).max()))
+    np.testing.assert_array_equal(field.beta, beta)
+    np.testing.assert_array_equal(field.u, u)
 
 
 def check_factor_contract(gram, K, atol):
@@ -335,6 +363,9 @@ def check_field_contract(gram, problem, K, dtype, atol):
         target = np.clip(field.beta[J] + rng.normal(size=len(J)), problem.lower[J], problem.upper[J])
         bound = np.where(rng.random(len(J)) < 0.5, problem.lower[J], problem.upper[J])
         target = np.where((rng.random(len(J)) < 0.4) & np.isfinite(bound), bound, target)
+        _check_inside(field, np.sort(J), target[np.argsort(J)], K, (step + 1) * atol * n)
+        if step % 2:
+            field.block(J[::2])  # the block of J is no longer at hand
         field.move(J, target)
         np.testing.assert_array_equal(field.beta[J], target)
         exact = K @ problem.row_coefficients(field.beta, len(K))

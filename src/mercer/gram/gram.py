@@ -98,6 +98,14 @@ class Gram(Provable, Protocol):
         ...
 
     @property
+    def outer_rows(self) -> int:
+        """How many variables a working set should have, if a pass over all rows has a price beyond its kernel values.
+
+        0 where it has none: working sets are then single blocks. The problem on so many is solved by blocks inside.
+        """
+        ...
+
+    @property
     def chunk_rows(self) -> int:
         """How many samples a part made by `copied` may have, so that it is solved within the budget."""
         ...
@@ -192,7 +200,10 @@ class Gram(Provable, Protocol):
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> Field:
-        """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known."""
+        """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known.
+
+        A u that differs from Kβ is kept as far from it: p makes up for that where some variables are held.
+        """
         ...
 
     def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
@@ -330,7 +341,14 @@ class Field(Protocol):
         ...
 
     def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J, the variables whose block was asked for last, and bring u of the active rows up to date."""
+        """Set β on J and bring u of the active rows up to date. Mostly the block of J was asked for last."""
+        ...
+
+    def inside(self, J: Indices) -> Field:
+        """The state of the problem on J, active and in ascending order, with all other variables held where they are.
+
+        Its variables are those of J in this order. Nothing that it does moves this field.
+        """
         ...
 
     def shrink(self) -> bool:
