@@ -12,6 +12,7 @@ from sklearn.base import clone
 import mercer
 import mercer.estimators
 from contracts.named import named
+from contracts.samples_contract import check_samples_contract, check_that_bad_entries_are_found
 from engines.opaque import ENGINE, Opaque, OpaqueSamples
 from mercer import theory
 from mercer.engine import engine_of
@@ -190,6 +191,9 @@ TOOLS = {
     "span_estimate": lambda place: mercer.paths.span_estimate(machine(place), place(X), place(y)),
     "radius_margin": lambda place: mercer.paths.radius_margin(machine(place), place(X), place(y)),
     "a restart": restarted,
+    "hard margin, about its medians": lambda place: (
+        mercer.SVC(kernel="linear", C=np.inf, tol=1e-8).fit(place(X), place(X[:, 0] > 0)).decision_function(place(NEW))
+    ),
     "kernel": lambda place: Gaussian(gamma=0.5)(place(X), place(NEW)),
     "gradient": lambda place: Gaussian(gamma=0.5).gradient(place(X), place(NEW)),
     "function": lambda place: machine(place).function_(place(NEW)),
@@ -264,6 +268,15 @@ def test_bad_samples_are_refused_where_they_live():
         machine(Opaque).predict(Opaque(X[:, :2]))
     with pytest.raises(ValueError, match="not symmetric"):
         mercer.SVC(kernel="precomputed").fit(Opaque(rng.normal(size=(60, 60))), y)
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_samples_answer_as_arrays_do(precision):
+    rows = X[:40].astype(precision)
+    rows[::3, 1] = 0.0
+    check_samples_contract(ENGINE.samples(rows), rows)
+    check_samples_contract(ENGINE.samples(sp.csr_array(rows)), rows)
+    check_that_bad_entries_are_found(ENGINE.samples, rows)
 
 
 def test_nothing_reads_them_unasked():

@@ -13,11 +13,24 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, n_samples, row_blocks, rows_between, take
+from mercer.arrays import (
+    Data,
+    Floats,
+    Indices,
+    Weights,
+    freeze,
+    host,
+    is_sparse,
+    n_samples,
+    row_blocks,
+    rows_between,
+    take,
+)
 from mercer.certificates.hulls import Centring
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
+from mercer.engine import together
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
@@ -212,7 +225,7 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Ce
     recipe = None if fit.precomputed else kernel.recipe()
     if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
         return None, Centring()
-    X = X.astype(np.float64, copy=False)
+    X = np.asarray(host(X), dtype=np.float64)
     centre = np.median(X, axis=0)
     centred = X - centre
     back = centred - X
@@ -221,7 +234,7 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Ce
 
     @lru_cache(maxsize=1)
     def place(n_threads: int) -> Gram:
-        return gram_for(kernel, centred, fit.limits.budget, n_threads)
+        return gram_for(kernel, together(fit.merged.X, centred)[1], fit.limits.budget, n_threads)
 
     return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
