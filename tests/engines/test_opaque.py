@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import mercer
 import mercer.estimators
+import mercer.features
 from contracts.named import named
 from contracts.samples_contract import check_samples_contract, check_that_bad_entries_are_found
 from engines.opaque import ENGINE, Opaque, OpaqueSamples
@@ -157,6 +158,9 @@ def restarted(place):
     return model.partial_fit(place(NEW), place(np.arange(9) % 2)).decision_function(place(NEW))
 
 
+KERNELS = [Gaussian(0.3), Gaussian(0.3).normalised(), Gaussian(0.2) + mercer.kernels.Linear()]
+FEATURES = [mercer.features.RandomFourier(random_state=0), mercer.features.Nystrom(random_state=0)]
+FEATURES += [mercer.features.Monomials(), mercer.features.GaussianSeries()]
 TOOLS = {
     "tune": lambda place: (
         mercer.tune(mercer.SVC(), place(X), place(y), grid={"C": [1, 10], "gamma": [0.1, 1]}).best_score_
@@ -195,6 +199,9 @@ TOOLS = {
         mercer.SVC(kernel="linear", C=np.inf, tol=1e-8).fit(place(X), place(X[:, 0] > 0)).decision_function(place(NEW))
     ),
     "kernel": lambda place: Gaussian(gamma=0.5)(place(X), place(NEW)),
+    "diagonal": lambda place: [kernel.diag(place(X)) for kernel in KERNELS],
+    "kernel on strings": lambda place: mercer.kernels.Spectrum(2)(place(["abab", "bb"]), place(["ab"])),
+    "features": lambda place: [make.fit(place(X)).transform(place(NEW)) for make in FEATURES],
     "gradient": lambda place: Gaussian(gamma=0.5).gradient(place(X), place(NEW)),
     "function": lambda place: machine(place).function_(place(NEW)),
     "strings": lambda place: (
