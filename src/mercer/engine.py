@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -120,7 +121,7 @@ class PlacedSamples(ABC):
 
     def __array__(self, *options: Any, **more: Any) -> NDArray[Any]:
         raise TypeError(
-            f"samples of the engine {self.engine.device!r} are not copied to this machine unasked; use host()"
+            f"samples of the engine {type(self.engine).__name__} are not copied to this machine unasked; use host()"
         )
 
 
@@ -128,8 +129,8 @@ class Engine(Protocol):
     """A place where kernel values are computed. docs/add_an_engine.md shows how to add one."""
 
     @property
-    def device(self) -> str:
-        """The name by which it is asked for, such as "cuda"; one device of several is "cuda:1"."""
+    def devices(self) -> tuple[str, ...]:
+        """The names by which it is asked for, such as "cuda"; one device of several is "cuda:1"."""
         ...
 
     def accepts(self, X: Any) -> bool:
@@ -172,6 +173,9 @@ class Engine(Protocol):
 
 
 _engines: list[Engine] = []
+# Engines of the library that are imported when they are met: by the package of an array's type, or by a device's name.
+_ON_DEMAND = {"torch": "mercer.engines.torch"}
+_DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.engines.torch")
 
 
 def register(engine: Engine) -> None:
@@ -184,6 +188,11 @@ def engine_of(X: Any) -> Engine | None:
     """The engine whose samples, or whose own type of array, X is; None for data of this machine."""
     if isinstance(X, PlacedSamples):
         return X.engine
+    if isinstance(X, np.ndarray):
+        return None
+    home = _ON_DEMAND.get(type(X).__module__.partition(".")[0])
+    if home is not None:
+        import_module(home)
     return next((engine for engine in _engines if engine.accepts(X)), None)
 
 
@@ -192,13 +201,16 @@ def configured() -> Engine | None:
     device = get_config()["device"]
     if device == "cpu":
         return None
+    name = device.partition(":")[0]
+    if name in _DEVICES_ON_DEMAND:
+        import_module(_DEVICES_ON_DEMAND[name])
     for engine in _engines:
-        if device == engine.device or device.startswith(engine.device + ":"):
+        if name in engine.devices:
             return engine
-    known = ", ".join(repr(engine.device) for engine in _engines)
+    known = {name for engine in _engines for name in engine.devices} | _DEVICES_ON_DEMAND.keys()
     raise ValueError(
-        f"device={device!r} is not known here; there is 'cpu', which is this machine"
-        + (f", and {known}" if known else "")
+        f"device={device!r} is not known here; there is 'cpu', which is this machine, and "
+        + ", ".join(map(repr, sorted(known)))
     )
 
 

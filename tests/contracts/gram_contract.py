@@ -5,6 +5,7 @@ K is the same matrix computed elsewhere, by the kernel in plain NumPy.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -125,12 +126,7 @@ def _check_gram(gram, K, atol):
     layout = Layout.of([J[: n // 4], J[n // 4 :]], np.array([[0, 1]]))
     pairs = gram.pairs(layout, 1)
     assert pairs is None or (pairs.errors(layout, c[: len(J)]) >= 0).all()
-    problem = JointProblem(np.arange(n) % 3, np.ones(n), 3, shared=True)
-    beta = np.where(np.arange(3) == problem.y[:, None], 1.0, -0.5) * (np.arange(n) % 2)[:, None]
-    field = gram.joint_field(problem, beta, K @ beta, np.float64)
-    field.block(J)
-    field.move(J, 0.5 * beta[J])
-    np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * n * atol)
+    check_joint_field_contract(gram, JointProblem(np.arange(n) % 3, np.ones(n), 3, shared=True), K, np.float64, atol)
 
     smallest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
     if gram.positive_definite == "yes" or smallest >= 0:
@@ -330,6 +326,43 @@ def check_field_contract(gram, problem, K, dtype, atol):
     expected = violation(h, *problem.movable(field.beta), problem.group, len(problem.totals))
     for got, wanted in zip(field.violation(), expected, strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-12 * (1 + np.abs(h).max()))
+
+
+def check_joint_field_contract(gram, problem, K, dtype, atol):
+    """A joint field on `gram` for `problem`: u follows β through moves, shrinking and its undoing."""
+    rng = np.random.default_rng(2)
+    n, classes = problem.n, problem.n_classes
+
+    def inside(rows):
+        alpha = rng.dirichlet(np.ones(classes), len(rows)) * (rng.random((len(rows), 1)) < 0.7)
+        return problem.within_bounds(-problem.C[rows, None] * np.round(2 * alpha) / 2, rows)
+
+    beta = inside(np.arange(n))
+    field = gram.joint_field(problem, beta, K @ beta, dtype)
+    assert field.gram.n == n
+    field.set_problem(replace(problem, b=np.arange(classes) / 8))
+    problem = field.problem
+    assert not field.shrunk
+    for step in range(6):
+        slack = 10 * (step + 1) * n * max(atol, np.finfo(dtype).eps) * max(1.0, np.abs(K).max())
+        e = problem.excess(K @ field.beta, problem.offsets(field.beta))
+        np.testing.assert_allclose(field.b, problem.offsets(field.beta), atol=slack)
+        if not field.shrunk:
+            worst = problem.violations(field.beta, e).max()
+            np.testing.assert_allclose(field.violation(), worst, atol=slack)
+        J = field.violators(n // 4, keep=0.5)
+        assert len(J) <= n // 4
+        assert len(np.unique(J)) == len(J)
+        np.testing.assert_allclose(field.excess(J), e[J], atol=slack)
+        np.testing.assert_allclose(field.block(J), K[np.ix_(J, J)], atol=slack)
+        before, target = field.beta.copy(), inside(J)
+        field.move(J, target)
+        before[J] = target
+        np.testing.assert_array_equal(field.beta, before)
+        field.shrink(field.violation())
+    field.unshrink()
+    assert not field.shrunk
+    np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * slack)
 
 
 def check_evaluation_contract(evaluation, X, values, atol):

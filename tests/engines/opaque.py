@@ -169,6 +169,17 @@ class OpaqueRows(Behind):
         return OpaqueRows(self.inner.some(which))
 
 
+class OpaqueCross(Behind):
+    """K between samples and landmarks of the engine."""
+
+    def __init__(self, inner):
+        super().__init__(inner, Cross)
+        self.inner = inner
+
+    def gather(self, sample=None):
+        return self.inner.gather(None if sample is None else replace(sample, X=show(sample.X)))
+
+
 def plain(gram):
     """A Gram of this machine that computes every value by the kernel in NumPy, without the core."""
     gram._source.prepared = None
@@ -189,7 +200,7 @@ class OpaqueEvaluation:
 class OpaqueEngine:
     """The engine of `Opaque`."""
 
-    device = "opaque"
+    devices = ("opaque",)
 
     def accepts(self, X):
         return isinstance(X, Opaque)
@@ -213,7 +224,7 @@ class OpaqueEngine:
             return (replace(chunk, X=show(chunk.X)) for chunk in chunks())
 
         landmarks = landmarks if kernel.accepts == "gram" else show(landmarks)
-        return Behind(cross_for(kernel, landmarks, shown, budget, n_threads, K_MM), Cross)
+        return OpaqueCross(cross_for(kernel, landmarks, shown, budget, n_threads, K_MM))
 
     def evaluation(self, kernel, vectors, coefficients, columns):
         return OpaqueEvaluation(kernel, vectors, coefficients, columns)
@@ -221,6 +232,5 @@ class OpaqueEngine:
 
 ENGINE = OpaqueEngine()
 register(ENGINE)
-assert isinstance(ENGINE.device, str)
 assert engine_of(Opaque(np.zeros((2, 2)))) is ENGINE
 __all__ = ["ENGINE", "Engine", "Evaluation", "Opaque", "OpaqueGram", "OpaqueSamples", "plain", "show"]

@@ -138,6 +138,8 @@ def test_every_method_gives_this_machines_answer(make, name):
             one, other = getattr(expected, answer)(NEW), getattr(found, answer)(Opaque(NEW))
             np.testing.assert_allclose(numbers(other), numbers(one), atol=1e-4)
     assert type(found) is type(expected)
+    if make in (mercer.KernelKMeans, mercer.SpectralClustering) and name == "predict":  # clusters have no order
+        found, expected = found[:, None] == found, expected[:, None] == expected
     np.testing.assert_allclose(numbers(found), numbers(expected), rtol=1e-3, atol=1e-3)
 
 

@@ -264,11 +264,30 @@ class Field(Protocol):
     shrink. It does not know which machine is solved.
     """
 
-    problem: DualProblem
-    gram: Gram
-    beta: Floats
-    u: Floats
-    active: Indices
+    @property
+    def problem(self) -> DualProblem:
+        """What is solved."""
+        ...
+
+    @property
+    def gram(self) -> Gram:
+        """K."""
+        ...
+
+    @property
+    def beta(self) -> Floats:
+        """β of all variables."""
+        ...
+
+    @property
+    def u(self) -> Floats:
+        """Kβ of all rows, of which the active ones' are current."""
+        ...
+
+    @property
+    def active(self) -> Indices:
+        """The variables that can be chosen."""
+        ...
 
     @property
     def shrunk(self) -> bool:

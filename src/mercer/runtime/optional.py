@@ -15,6 +15,7 @@ EXTRAS: Final = {
     "qpsolvers": "qp",
     "clarabel": "qp",
     "piqp": "qp",
+    "torch": "torch",
 }
 
 

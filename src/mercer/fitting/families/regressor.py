@@ -13,15 +13,17 @@ from mercer.arrays import Data, Floats, Indices
 from mercer.data.samples import codes_of, numbers
 from mercer.fitting.families.dual_machine import DualMachine, unit_of_targets
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import Machine, RegressorMethods, ScoresAnywhere
+from mercer.fitting.pipeline.machine import Machine, RegressorMethods, score_of_regressor
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.problems.dual_problem import DualProblem
 
 
-class Regressor(RegressorMethods, ScoresAnywhere, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is one number per sample."""
+
+    score = score_of_regressor
 
     FITTED = fitted(intercept_=Array(1, required=True))
 

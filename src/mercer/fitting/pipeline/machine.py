@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
+from functools import cache, wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -170,24 +170,17 @@ ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
 
 
-class ScoresAnywhere:
-    """scikit-learn's `score` for samples, targets and weights that live anywhere."""
+def _score_here(mixin: Any) -> Any:
+    """scikit-learn's `score` of classifiers or regressors, for targets and weights that live anywhere."""
 
-    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        """The share of right labels of a classifier, R² of a regressor.
+    @wraps(mixin.score)
+    def score(self: Any, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        return float(mixin.score(self, X, on_host(y), on_host(sample_weight)))
 
-        Parameters
-        ----------
-        X : samples, as `predict` takes them
-        y : array of shape (n_samples,)
-            What they are.
-        sample_weight : array of shape (n_samples,), optional
+    return score
 
-        Returns
-        -------
-        float
-        """
-        return float(super().score(X, on_host(y), on_host(sample_weight)))  # type: ignore[misc]  # scikit-learn's mixin
+
+score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_here(RegressorMixin)
 
 
 @dataclass_transform()

@@ -1,0 +1,107 @@
+"""The engine of torch's devices: which arrays are its own, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.config import get_config
+from mercer.data.chunks import Chunk
+from mercer.engine import PlacedSamples
+from mercer.engines.torch.evaluation import TorchEvaluation
+from mercer.engines.torch.gram import TorchGram
+from mercer.engines.torch.numbers import to_host, torch
+from mercer.engines.torch.samples import TorchSamples, dense_rows
+from mercer.gram import Cross, Evaluation, Gram, Rows, cross_for, rows_for
+from mercer.gram.protocols import Totals
+from mercer.kernels import Kernel
+
+# The name under which torch's own CPU device is asked for; "cpu" is this machine's core.
+ON_CPU = "torch-cpu"
+
+
+class TorchEngine:
+    """Tensors on a device, and data of this machine that are sent to one by `config_context`."""
+
+    devices = ("cuda", "xpu", "mps", ON_CPU)
+
+    def accepts(self, X: Any) -> bool:
+        """A tensor on a device; one in this machine's memory only where torch's CPU was asked for."""
+        return isinstance(X, torch.Tensor) and (X.device.type != "cpu" or get_config()["device"] == ON_CPU)
+
+    def samples(self, X: Any) -> PlacedSamples:
+        if isinstance(X, TorchSamples):
+            return X
+        device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
+        if device.type == "mps":
+            raise ValueError(
+                "mercer proves its results in float64, which torch's device 'mps' does not have; use 'cpu'"
+            )
+        return TorchSamples(self, dense_rows(X.host() if isinstance(X, PlacedSamples) else X, device))
+
+    def _configured(self) -> Any:
+        name = get_config()["device"]
+        name = name if name.partition(":")[0] in self.devices else "cuda" if torch.cuda.is_available() else ON_CPU
+        device = torch.device("cpu" if name == ON_CPU else name)
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"device={name!r}: torch finds no such device here (torch.cuda.is_available() is False)")
+        return device
+
+    def vector(self, values: Any) -> Any:
+        return to_host(values)
+
+    def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
+        assert isinstance(X, TorchSamples)
+        return TorchGram.of(kernel, X, budget, n_threads, constant)
+
+    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+        """On this machine, for now: a copy."""
+        return rows_for(X.host(), n_threads, which, centre)
+
+    def cross(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        budget: int,
+        n_threads: int,
+        K_MM: Floats | None,
+    ) -> Cross:
+        """On this machine, for now: copies of the chunks."""
+
+        def here() -> Iterable[Chunk]:
+            return map(_here, chunks())
+
+        own = landmarks.host() if isinstance(landmarks, TorchSamples) else np.asarray(landmarks)
+        return CrossHere(cross_for(kernel, own, here, budget, n_threads, K_MM))
+
+    def evaluation(
+        self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
+    ) -> Evaluation:
+        assert vectors is None or isinstance(vectors, TorchSamples)
+        return TorchEvaluation(kernel, vectors, coefficients, columns)
+
+
+class CrossHere:
+    """K between samples and landmarks on this machine, for chunks that live on a device."""
+
+    def __init__(self, inner: Cross) -> None:
+        self._inner = inner
+        self.normal, self.residual, self.proof = inner.normal, inner.residual, inner.proof
+
+    kernel = property(lambda self: self._inner.kernel)
+    m = property(lambda self: self._inner.m)
+    K_MM = property(lambda self: self._inner.K_MM)
+    value_error = property(lambda self: self._inner.value_error)
+    recomputes_cheaply = property(lambda self: self._inner.recomputes_cheaply)
+
+    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        return self._inner.gather(None if sample is None else _here(sample))
+
+
+def _here(chunk: Chunk) -> Chunk:
+    return replace(chunk, X=chunk.X.host())

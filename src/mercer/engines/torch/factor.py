@@ -1,0 +1,106 @@
+"""K + diag(d) factored, K kept, and the eigenvectors of K, on a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices
+from mercer.engines.torch.numbers import floats, places, to_device, torch
+
+
+@dataclass(frozen=True, eq=False)
+class TorchFactor:
+    """L with LLᵀ = D⁻¹AD⁻¹ on the device, where D² is A's diagonal."""
+
+    L: Any
+    diagonal: Floats
+
+    @property
+    def pivots(self) -> Floats:
+        return np.asarray(np.sqrt(self.diagonal) * floats(torch.diagonal(self.L)))
+
+    def solve(self, R: Floats) -> Floats:
+        unit = 1.0 / np.sqrt(self.diagonal)[:, None]
+        R = unit * R
+        size = np.abs(R).max(axis=0, initial=0.0)
+        size[size == 0] = 1.0
+        Z = torch.cholesky_solve(to_device(R / size, self.L, self.L.dtype), self.L)
+        return np.asarray(unit * floats(Z) * size)
+
+
+def factor_of(A: Any, diagonal: Floats) -> TorchFactor | None:
+    """The factor of A with this diagonal in place of its own; it overwrites A. None if A is not definite."""
+    if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
+        return None
+    unit = to_device(1.0 / np.sqrt(diagonal), A, A.dtype)
+    A *= unit[:, None]
+    A *= unit
+    A.fill_diagonal_(1.0)
+    L, failed = torch.linalg.cholesky_ex(A)
+    return None if int(failed) or not bool(torch.isfinite(torch.diagonal(L)).all()) else TorchFactor(L, diagonal)
+
+
+@dataclass(frozen=True, eq=False)
+class TorchKept:
+    """All values on the device."""
+
+    K: Any
+    diagonal: Floats
+
+    def products(self, C: Floats) -> Floats:
+        return floats(self.K @ to_device(C, self.K))
+
+    def factor(self, d: Floats, rows: Indices | None = None) -> TorchFactor | None:
+        if rows is None:
+            return factor_of(self.K.clone(), self.diagonal + d)
+        which = places(rows, self.K)
+        return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
+
+
+def kept_of(K: Any, diagonal: Floats) -> TorchKept:
+    """K that many products and factors are taken of."""
+    return TorchKept(K, diagonal)
+
+
+@dataclass(frozen=True, eq=False)
+class TorchEigensystem:
+    """Eigenvalues, in increasing order, and eigenvectors that stay on the device."""
+
+    values: Floats
+    Q: Any
+
+    def coordinates(self, R: Floats) -> Floats:
+        return floats(self.Q.T @ to_device(R, self.Q))
+
+    def combined(self, A: Floats) -> Floats:
+        return floats(self.Q @ to_device(A, self.Q))
+
+    def squared(self, A: Floats) -> Floats:
+        return floats(self.Q.square() @ to_device(A, self.Q))
+
+
+def eigensystem_of(S: Any, scale: Floats, centred: bool) -> TorchEigensystem:
+    """Of SKS, or of it centred, as `Gram.eigh` says; S is overwritten."""
+    s = to_device(scale, S)
+    S *= s[:, None]
+    S *= s
+    if not bool(torch.isfinite(S.sum())):
+        raise FloatingPointError(
+            "kernel values are beyond float64's range; scale the features, or lower its parameters"
+        )
+    if centred:
+        u = s / torch.linalg.vector_norm(s)
+        m = S @ u
+        m -= 0.5 * (u @ m) * u
+        S -= torch.outer(u, m)
+        S -= torch.outer(m, u)
+        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
+        above = float(S.abs().sum(dim=1).max())
+        S += 2.0 * max(above, 1e-300) * torch.outer(u, u)
+    values, Q = torch.linalg.eigh(S)
+    if centred:
+        return TorchEigensystem(floats(values[:-1]), Q[:, :-1])
+    return TorchEigensystem(floats(values), Q)
