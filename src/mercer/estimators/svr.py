@@ -142,7 +142,7 @@ class NuSVR(KernelRegressor):
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         return regression.nu_tube(y, float(self.C) * weight, float(self.nu))
 
-    def _bias(self, solved: Solved) -> float:
+    def _bias(self, solved: Solved[DualProblem]) -> float:
         upper, lower = solved.certificate.b
         self.epsilon_ = max(0.0, 0.5 * (upper - lower))
         return 0.5 * (upper + lower)
@@ -208,7 +208,7 @@ class QuantileSVR(KernelRegressor):
     bias: bool | str = True
     theta: float | None = None
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight
         tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
@@ -218,7 +218,7 @@ class QuantileSVR(KernelRegressor):
             tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
         return Tasks(tasks)
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         tau, C = _quantiles(self.quantiles), self._price(fit)
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0

@@ -246,19 +246,19 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """The weights that samples are merged with, and the target with what the weights add to it."""
         return weight, target
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[Any]:
         """The problems to solve."""
         raise NotImplementedError
 
-    def _starts(self, fit: Fit, tasks: Tasks, before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks[Any], before: WarmStart | None) -> list[Any]:
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
-    def _remarks(self, fit: Fit, solved: Solutions) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Solutions[Any]) -> list[tuple[str, type[Warning]]]:
         """What else the user should be told after the fit, and as which warning."""
         return []
 
@@ -349,7 +349,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Tell the user that training stopped early, and what it reached."""
         warn_user(reached, ConvergenceWarning)
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[Any]) -> None:
         """What every fit says about its end."""
         self.certificate_ = solved.certificate
         reason = next(iter(solved.reasons), "converged")
@@ -359,7 +359,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_: Any = freeze(solved.steps)
 
-    def _keep(self, fit: Fit, solved: Solutions) -> None:
+    def _keep(self, fit: Fit, solved: Solutions[Any]) -> None:
         """What a later training can start from."""
 
     @property
