@@ -50,7 +50,7 @@ def test_budget_is_kept():
 
 @needs_proc
 def test_float32_data_are_never_float64_as_a_whole():
-    """The same fit on float32 data takes less memory, by the difference of a copy: none of theirs is float64."""
+    """They are prepared and laid out as columns in float32, and nothing else is as large as they are."""
 
     def megabytes(kind):
         return float(
@@ -71,4 +71,5 @@ def test_float32_data_are_never_float64_as_a_whole():
         )
 
     one_copy = 80_000 * 100 * 4 / 2**20
-    assert megabytes("float32") + 0.5 * one_copy < megabytes("float64")
+    assert megabytes("float32") < 3.5 * one_copy  # one in float64 would make it more than 4
+    assert megabytes("float64") < 3.5 * one_copy  # where one in float64 is the data themselves

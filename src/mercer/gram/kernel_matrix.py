@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, is_sparse, row_blocks, take
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, in_order, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import JointField, TiledJointField
@@ -21,7 +21,7 @@ from mercer.gram.linear_rows import LinearRows
 from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
-from mercer.gram.source import Source, finite_values
+from mercer.gram.source import Source, finite_values, kernel_diagonal
 from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
@@ -66,7 +66,9 @@ class KernelMatrix:
         """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
-        diagonal = X.diagonal().astype(np.float64) + constant if given else finite_values(kernel.diag(X), kernel)
+        diagonal = (
+            X.diagonal().astype(np.float64) + constant if given else finite_values(kernel_diagonal(kernel, X), kernel)
+        )
         return cls(Source(kernel, X, n_threads, constant), None, diagonal, budget)
 
     @property
@@ -128,7 +130,7 @@ class KernelMatrix:
     @cached_property
     def linear(self) -> LinearGram | None:
         scale = linear_scale(self.kernel)
-        return None if scale is None else LinearGram(self._own_samples, scale)
+        return None if scale is None else LinearGram(in_order(self._own_samples), scale)
 
     @property
     def _own_samples(self) -> Any:

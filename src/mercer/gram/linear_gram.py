@@ -71,10 +71,11 @@ class LinearGram:
     @property
     def reach(self) -> float:
         """A bound on √k(x, x)."""
-        top, bottom = self.X.max(axis=0), self.X.min(axis=0)
         if is_sparse(self.X):
-            top, bottom = top.toarray().ravel(), bottom.toarray().ravel()
-        largest = np.maximum(np.abs(top), np.abs(bottom)).astype(np.float64)
+            sides = [abs(side.toarray().ravel()) for side in (self.X.max(axis=0), self.X.min(axis=0))]
+        else:
+            sides = [np.abs(part).max(axis=0) for _, part in float64_strips(self.X)]
+        largest = np.max(sides, axis=0).astype(np.float64)
         return float(np.sqrt(self.scale) * np.linalg.norm(largest))
 
     def _parts(self, centre: Floats | None) -> Iterator[tuple[slice, Any]]:

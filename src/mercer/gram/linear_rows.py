@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, add_gram, gamma, is_sparse
+from mercer.arrays import Floats, Indices, PickedRows, add_gram, gamma, is_sparse
 from mercer.gram.ball import Ball
 
 
@@ -26,10 +26,12 @@ def _narrow(X: Any) -> Any:
 class LinearRows:
     """Dense or CSR rows; of those only columns numbered by int64 are copied, once.
 
-    `which` selects rows of a CSR matrix, in any order. `origin` is the length of a vector that was subtracted from all.
+    `which` selects rows, in any order. `origin` is the length of a vector that was subtracted from all.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
+        if isinstance(X, PickedRows):
+            X, which = X.X, X.which if which is None else X.which[which]
         self.n: int = X.shape[0] if which is None else len(which)
         self.d: int = X.shape[1]
         self.sparse = is_sparse(X)
@@ -41,7 +43,7 @@ class LinearRows:
             self.core = _core.csr_rows(np.ascontiguousarray(X.data), X.indices, starts, ends, self.d, n_threads)
             self.stored = int((ends - starts).sum())
         else:
-            self.core = _core.dense_rows(X, n_threads)
+            self.core = _core.dense_rows(X, n_threads, which)
             self.stored = self.n * self.d
         self.X, self.n_threads, self._which, self.origin = X, n_threads, which, origin
 
@@ -52,8 +54,8 @@ class LinearRows:
         return LinearRows(self.X[:m], self.n_threads, origin=self.origin)
 
     def some(self, which: Indices) -> LinearRows:
-        """The rows `which`; those of a CSR matrix share memory."""
-        if self.sparse:
+        """The rows `which`, sharing memory; those of arrays that are in order are copied."""
+        if self.sparse or self._which is not None:
             return LinearRows(self.X, self.n_threads, which if self._which is None else self._which[which], self.origin)
         return LinearRows(self.X[which], self.n_threads, origin=self.origin)
 
@@ -106,7 +108,8 @@ class LinearRows:
         step = max(1, (1 << 21) // (self.d + 1))
         for k in range(0, len(which), step):
             Z = np.ones((len(which[k : k + step]), self.d + 1))
-            Z[:, : self.d] = self.X[which[k : k + step]]
+            some = which[k : k + step]
+            Z[:, : self.d] = self.X[some if self._which is None else self._which[some]]
             Z *= np.sqrt(c[k : k + step, None])
             add_gram(out, Z)
         return out

@@ -91,17 +91,8 @@ def _split(table: Table, own: Table, fit: Fit, ridge: float, unbounded: bool) ->
         return shares
     entry, exact = _entries_of(table, own, merged.member), None
     if ridge > 0:
-        exact = worth_exactness(diagonal_of(fit), ridge / merged.share, merged.member)[table.rows]
+        exact = worth_exactness(fit.diagonal, ridge / merged.share, merged.member)[table.rows]
     return exact_parts(table.data, shares, entry, exact)
-
-
-def diagonal_of(fit: Fit) -> Floats:
-    """k(x, x) of the merged samples."""
-    assert fit.kernel is not None
-    merged = fit.merged
-    if fit.precomputed:
-        return np.asarray(fit.X.diagonal()[merged.first], dtype=np.float64)
-    return np.asarray(fit.kernel.diag(merged.X))
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:
@@ -110,7 +101,7 @@ def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = 
     merged = fit.merged
     return Expansion(
         kernel=fit.kernel,
-        vectors=None if fit.precomputed else merged.X if used is None else take(merged.X, used),
+        vectors=None if fit.precomputed else merged.X if used is None else take(merged.samples, used),
         coefficients=coefficients,
         b=b,
         columns=None if not fit.precomputed else merged.first if used is None else merged.first[used],
@@ -127,7 +118,7 @@ def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
     """What every machine says about its support vectors, the caller's rows `order` of those that have weight."""
     rows = fit.merged.rows[order]
     model.support_ = freeze(rows.astype(np.int32))
-    model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else take(fit.X, rows))
+    model.support_vectors_ = freeze(np.empty((0, 0)) if fit.precomputed else take(fit.X, rows, fit.limits.n_threads))
     model.shape_fit_ = fit.X.shape if hasattr(fit.X, "shape") else (len(fit.X),)
 
 

@@ -233,7 +233,7 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
 
     Features are scaled to equal length, with the ridge as d more rows, and what rounding left is solved for again.
     """
-    X, total = linear.X, problem.total
+    X, total = linear.X if is_sparse(linear.X) else np.asarray(linear.X), problem.total
     n, d = X.shape
     root, mass = np.sqrt(total), float(total.sum())
     centre = np.asarray(X.T @ total).ravel() / mass if problem.bias else np.zeros(d)

@@ -110,7 +110,7 @@ def linear_spectrum_of(X: Samples, scale: float, problem: LeastSquares, stop: St
     norm = float(np.linalg.norm(root))
     centre = np.zeros(X.shape[1])
     if problem.bias:
-        centre = np.asarray(X.T @ problem.total).ravel() / norm**2
+        centre = LinearGram(X).transposed(problem.total[:, None])[:, 0] / norm**2
     if is_sparse(X):
         weighted = X.astype(np.float64).multiply(root[:, None]).tocsr()
         cov = (weighted.T @ weighted).toarray() - norm**2 * np.outer(centre, centre)
