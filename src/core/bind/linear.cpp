@@ -275,7 +275,7 @@ void bind_linear(nb::module_& m) {
              "Fills t; the sums of t, of the losses with p and d, and of the shares of the duality gap.")
         .def("along", &Respondents::along, "f"_a, "move"_a, "step"_a,
              "The sum of t * move at f + step * move.");
-    m.def("dense_rows", &dense_rows, "X"_a, "n_threads"_a, "which"_a = nb::none(),
+    m.def("dense_rows", &dense_rows, "X"_a, "n_threads"_a, "which"_a.none() = nb::none(),
           "Rows that share the memory of X: all, or those named, in any order.");
     m.def("csr_rows", &csr_rows, "data"_a, "indices"_a, "starts"_a, "ends"_a, "d"_a,
           "n_threads"_a, "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");

@@ -58,10 +58,10 @@ SparseArrays prepare_sparse(AnyArray X, AnyArray centre, double scale, bool l1, 
 
 void bind_prepare(nb::module_& m) {
     m.def("prepare", &prepare, "X"_a, "centre"_a, "scale"_a, "rows"_a, "norms"_a,
-          "n_threads"_a, "which"_a = nb::none(),
+          "n_threads"_a, "which"_a.none() = nb::none(),
           "rows = (X - centre) * scale and norms = half their squared lengths, of all rows of X or those named.");
     m.def("prepare_sparse", &prepare_sparse, "X"_a, "centre"_a, "scale"_a, "l1"_a, "single"_a,
-          "n_threads"_a, "which"_a = nb::none(),
+          "n_threads"_a, "which"_a.none() = nb::none(),
           "The entries of (X - centre) * scale that are not zero, as values, indices and starts of CSR, and the "
           "samples' norms.");
 }

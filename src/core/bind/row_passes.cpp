@@ -79,9 +79,9 @@ OwnArray<std::uint8_t> equal_rows(AnyArray X, AnyArray left, AnyArray right, int
 
 void bind_row_passes(nb::module_& m) {
     m.def("copy_rows", &copy_rows, "X"_a, "which"_a, "out"_a, "n_threads"_a, "out = X[which].");
-    m.def("column_moments", &column_moments, "X"_a, "which"_a, "centre"_a, "n_threads"_a,
+    m.def("column_moments", &column_moments, "X"_a, "which"_a.none(), "centre"_a, "n_threads"_a,
           "The sums of X[which] - centre and of its squares, for each column; all rows if `which` is None.");
-    m.def("row_moments", &row_moments, "X"_a, "which"_a, "centre"_a, "n_threads"_a,
+    m.def("row_moments", &row_moments, "X"_a, "which"_a.none(), "centre"_a, "n_threads"_a,
           "The sums of X[which] - centre and of its squares, for each row; the centre is one number.");
     m.def("all_finite", &all_finite, "X"_a, "n_threads"_a, "Whether no entry is infinite or not a number.");
     m.def("equal_rows", &equal_rows, "X"_a, "left"_a, "right"_a, "n_threads"_a, "Whether pairs of rows are equal.");

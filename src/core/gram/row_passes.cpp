@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstddef>
-#include <type_traits>
 #include <vector>
 
 #include "algebra/rounding.hpp"
@@ -19,7 +17,7 @@ constexpr std::int64_t kElementsPerPass = 1 << 18;
 // Rows of a chunk at least, where it has sums of its own for each column: these take a thirty-second of the rows.
 constexpr std::int64_t kRowsPerSum = 64;
 // Sums over a row that go side by side, so that they fill registers and need not wait for each other.
-constexpr int kLanes = 16;
+constexpr int kLanes = 8;
 
 std::int64_t rows_per_pass(std::int64_t d, std::int64_t least = 1) {
     return std::max(least, kElementsPerPass / std::max<std::int64_t>(d, 1));
@@ -49,7 +47,19 @@ void column_moments(const PickedRows<T>& x, const double* centre, double* sums, 
         [&](std::int64_t c) {
             double* sum = parts.data() + 2 * c * d;
             double* square = sum + d;
-            for (std::int64_t i = c * step; i < std::min(x.n, (c + 1) * step); ++i) {
+            const std::int64_t end = std::min(x.n, (c + 1) * step);
+            std::int64_t i = c * step;
+            // Four rows at a time, since sums are read and written for each element.
+            for (; i + 4 <= end; i += 4) {
+                const T *p = x.row(i), *q = x.row(i + 1), *r = x.row(i + 2), *s = x.row(i + 3);
+                for (std::int64_t k = 0; k < d; ++k) {
+                    const double a = static_cast<double>(p[k]) - centre[k], b = static_cast<double>(q[k]) - centre[k];
+                    const double e = static_cast<double>(r[k]) - centre[k], f = static_cast<double>(s[k]) - centre[k];
+                    sum[k] += (a + b) + (e + f);
+                    square[k] += (a * a + b * b) + (e * e + f * f);
+                }
+            }
+            for (; i < end; ++i) {
                 const T* row = x.row(i);
                 for (std::int64_t k = 0; k < d; ++k) {
                     const double apart = static_cast<double>(row[k]) - centre[k];
@@ -96,17 +106,21 @@ void row_moments(const PickedRows<T>& x, double centre, double* sums, double* sq
 
 template <class T>
 bool all_finite(const T* x, std::int64_t count, int n_threads, Poll& poll) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    constexpr Bits exponent = sizeof(T) == 4 ? Bits{0x7f800000u} : static_cast<Bits>(0x7ff0000000000000u);
     std::atomic<bool> finite{true};
     parallel_for(
         ceil_div(count, kElementsPerPass), n_threads,
         [&](std::int64_t c) {
-            Bits bad = 0;
-            for (std::int64_t k = c * kElementsPerPass; k < std::min(count, (c + 1) * kElementsPerPass); ++k) {
-                bad |= static_cast<Bits>((std::bit_cast<Bits>(x[k]) & exponent) == exponent);
+            const std::int64_t end = std::min(count, (c + 1) * kElementsPerPass);
+            // Zero times what is not finite is not a number, and stays so in a sum.
+            T zero[kLanes] = {};
+            std::int64_t k = c * kElementsPerPass;
+            for (; k + kLanes <= end; k += kLanes) {
+                for (int l = 0; l < kLanes; ++l) zero[l] += x[k + l] * T{0};
             }
-            if (bad != 0) finite.store(false, std::memory_order_relaxed);
+            for (; k < end; ++k) zero[0] += x[k] * T{0};
+            if (!std::all_of(zero, zero + kLanes, [](T sum) { return sum == T{0}; })) {
+                finite.store(false, std::memory_order_relaxed);
+            }
         },
         poll);
     return finite.load();

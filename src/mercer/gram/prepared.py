@@ -86,13 +86,21 @@ class PreparedSamples:
             places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
             if np.array_equal(kept[places], rows):
                 return samples, places
-        return self.prepare(take(self._X, rows), precision), np.arange(len(rows))
+        return self.prepare(self._rows(rows), precision), np.arange(len(rows))
 
     def keep_rows(self, rows: Indices, precision: Precision) -> None:
         """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
         precision = _key(precision)
         if precision not in self._whole and len(rows):
-            self._kept[precision] = rows, self.prepare(take(self._X, rows), precision)
+            self._kept[precision] = rows, self.prepare(self._rows(rows), precision)
+
+    def _rows(self, rows: Indices) -> Any:
+        """Some of the samples; those of arrays are copied only as they are prepared."""
+        X = self._X
+        if isinstance(X, PickedRows):
+            return PickedRows(X.X, X.which[rows], X.n_threads)
+        plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype.char in "fd"
+        return PickedRows(X, rows, self._n_threads) if plain else take(X, rows)
 
     def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
         """Other samples, in the form in which the core can compare them with these."""
