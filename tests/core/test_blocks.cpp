@@ -107,7 +107,7 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     const mercer::Tiles<T>& tiles = mercer::tiles_of<T>(level);
     std::vector<T> stored(data.x.size()), unused(static_cast<std::size_t>(data.n));
     const std::vector<double> centre(static_cast<std::size_t>(data.d), 0.0);
-    const mercer::PickedRows<T> given{data.x.data(), data.n, data.d};
+    const mercer::PickedRows<double> given{data.x.data(), data.n, data.d};
     mercer::prepare_dense(given, centre.data(), 1.0, stored.data(), unused.data(), threads);
     const std::vector<T> norms = norms_of<T>(data, ending);
     if (ending == mercer::kGaussian) CHECK(unused == norms);
