@@ -124,18 +124,15 @@ def take(X: Any, rows: Indices, n_threads: int = 1) -> Any:
     """Rows of a data set, as a copy: arrays and CSR by indexing, sequences element by element."""
     if not hasattr(X, "shape"):
         return [X[i] for i in rows]
-    large = isinstance(X, np.ndarray) and _bytes_of(X, rows) >= BLOCK_BYTES
+    large = isinstance(X, np.ndarray) and X.nbytes >= BLOCK_BYTES
     return _copied(X, rows, n_threads) if large else X[rows]
 
 
 def pick(X: Any, rows: Indices, n_threads: int) -> Any:
     """`take` without the copy where an array is large."""
-    large = isinstance(X, np.ndarray) and X.dtype.char in "fd" and _bytes_of(X, rows) >= PICKED_BYTES
-    return PickedRows(X, rows, n_threads) if large else take(X, rows)
-
-
-def _bytes_of(X: NDArray[Any], rows: Indices) -> int:
-    return len(rows) * X.nbytes // max(1, len(X))
+    if not isinstance(X, np.ndarray) or len(rows) * X.nbytes < PICKED_BYTES * len(X) or X.dtype.char not in "fd":
+        return take(X, rows)
+    return PickedRows(X, rows, n_threads)
 
 
 def _copied(X: NDArray[Any], rows: Indices, n_threads: int) -> NDArray[Any]:
