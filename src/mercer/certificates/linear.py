@@ -23,12 +23,26 @@ _LARGEST_ERROR_SHARE = 1e-6
 
 def certify_linear(problem: LinearProblem, rows: LinearRows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    f = rows.product(w, b)
+    return _certificate(problem, rows, w, b, beta, rows.product(w, b), None)
+
+
+def certify_combination(problem: LinearProblem, rows: LinearRows, beta: Floats) -> tuple[Floats, float, Certificate]:
+    """w = X'β, the b of the free samples beside it, and their certificate, which needs no other product with X."""
+    w, dual, variables = rows.transposed(beta), problem.dual, problem.dual_variables(beta)
+    f = rows.product(w)
+    b = float(dual.violation_and_offsets(variables, dual.p - f[dual.row] - dual.d * variables)[1][0])
+    return w, b, _certificate(problem, rows, w, b, beta, f + b, w)
+
+
+def _certificate(
+    problem: LinearProblem, rows: LinearRows, w: Floats, b: float, beta: Floats, f: Floats, combination: Floats | None
+) -> Certificate:
+    """From f = Xw + b and X'β, each as the core sums it; None stands for an X'β that is not known yet."""
     lengths = np.sqrt(rows.lengths)
     # The bias of rows that were not centred is b − w'c, rounded.
     error = gamma(rows.d + 6) * (lengths * norm_of(w) + abs(b)) + gamma(4) * rows.origin * norm_of(w)
     error += gamma(2) * (np.abs(problem.p) + np.abs(f))
-    off, off_error = _difference(rows, w, beta, lengths)
+    off, off_error = _difference(rows, w, beta, lengths, combination)
     combined = w - off
     losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, error, beta
@@ -70,12 +84,14 @@ def _square(x: float) -> float:
     return x * x
 
 
-def _difference(rows: LinearRows, w: Floats, beta: Floats, lengths: Floats) -> tuple[Floats, float]:
+def _difference(
+    rows: LinearRows, w: Floats, beta: Floats, lengths: Floats, combination: Floats | None
+) -> tuple[Floats, float]:
     """w − X'β, and a bound on the length of its error."""
     summed, terms = float(np.abs(beta) @ lengths), rows.n + 8
     error = gamma(terms) * summed
     if error <= _LARGEST_ERROR_SHARE * norm_of(w):
-        return w - rows.transposed(beta), error
+        return w - (rows.transposed(beta) if combination is None else combination), error
     hi, lo = rows.doubled_transposed(beta)
     off = (w - hi) - lo
     return off, gamma(4) * norm_of(off) + gamma(terms) ** 2 * summed + gamma(2) * norm_of(lo)

@@ -8,7 +8,7 @@ from functools import partial
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.linear import certify_linear
+from mercer.certificates.linear import certify_combination, certify_linear
 from mercer.gram.linear_rows import LinearRows
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solution import Report, Stop, StopReason, Words
@@ -56,7 +56,9 @@ class Referee:
 
     def judge(self, point: Point) -> float:
         """What (w, b) and β miss, once the sum of β is what the bias asks for."""
-        return self._certify(replace(point, beta=self.problem.balanced(point.beta)))
+        beta = self.problem.balanced(point.beta)
+        certificate = certify_linear(self.problem, self.rows, point.w, point.b, beta)
+        return self._note(replace(point, beta=beta), certificate)
 
     def judge_beta(self, point: Point) -> float:
         """What β misses where b is free: with w = X'β, and b from the free samples.
@@ -65,18 +67,15 @@ class Referee:
         """
         if not self.problem.exact_bias:
             return self.judge(point)
-        dual, beta = self.problem.dual, self.problem.balanced(point.beta)
-        w, variables = self.rows.transposed(beta), self.problem.dual_variables(beta)
-        h = dual.p - self.rows.product(w)[dual.row] - dual.d * variables
-        b = float(dual.violation_and_offsets(variables, h)[1][0])
-        return self._certify(replace(point, w=w, b=b, beta=beta))
+        beta = self.problem.balanced(point.beta)
+        w, b, certificate = certify_combination(self.problem, self.rows, beta)
+        return self._note(replace(point, w=w, b=b, beta=beta), certificate)
 
     def judge_both(self, point: Point) -> float:
         """The less of the two: which w suffers more from rounding, Newton's or X'β, depends on the data's scale."""
         return min(self.judge(point), self.judge_beta(point))
 
-    def _certify(self, point: Point) -> float:
-        certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
+    def _note(self, point: Point, certificate: Certificate) -> float:
         missed = self.stop.missed(certificate)
         if self._report is not None:
             self._report(partial(certificate_words, point.steps, certificate), missed)
