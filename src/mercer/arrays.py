@@ -40,8 +40,9 @@ _ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS, _FEW_COLUMNS = 1 << 23, 1 << 18
 
 # Fewer bytes than this are sooner copied than read where they are; from there on `pick` copies nothing.
 PICKED_BYTES = BLOCK_BYTES
-# Rows of at least this many bytes are read as fast in any order as one after another.
-_LONG_ROW_BYTES = 1024
+# Bytes of a row from which linear machines take as long on rows that are picked as on a copy of them (measured on
+# whole fits of 60 MB); with half as many they took up to half as long again.
+_LONG_ROW_BYTES = 2048
 
 
 def _core() -> Any:
