@@ -61,7 +61,7 @@ Vector gram(const Points& points, const std::vector<Term>& terms) {
     const std::int64_t rows = round_up(n, tiles.rows), columns = round_up(n, tiles.columns), stride = columns + 16;
     Vector out(points.n * points.n, 0.0), norms(points.n), prepared(points.n * points.d);
     const Vector centre(points.d, 0.0);
-    prepare_dense(points.x, n, d, centre.data(), 1.0, prepared.data(), norms.data(), threads);
+    prepare_dense(PickedRows<double>{points.x, n, d}, centre.data(), 1.0, prepared.data(), norms.data(), threads);
     const DenseSamples<double> samples{prepared.data(), n, d, norms.data()};
     Padded<double> panels(columns * d, 0.0), panel_norms(columns, 0.0), values(rows * stride, 0.0);
     pack(samples, nullptr, n, panels.data(), panel_norms.data(), threads);

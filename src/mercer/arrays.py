@@ -40,10 +40,21 @@ _PRODUCT_MULTIPLICATIONS, _PRODUCT_ROWS = 1 << 29, 1024
 # and 17 ms on a busy one, against 0.08 ms).
 _ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS, _FEW_COLUMNS = 1 << 23, 1 << 18, 64
 
+# Fewer bytes than this are sooner copied than read where they are; from there on `pick` copies nothing.
+PICKED_BYTES = BLOCK_BYTES
+# Bytes of a row from which linear machines take as long on rows that are picked as on a copy of them (measured on
+# whole fits of 60 MB); with half as many they took up to half as long again.
+_LONG_ROW_BYTES = 2048
+
+
+def _core() -> Any:
+    """The core if it was imported: kernels alone work without it, and have no threads."""
+    return sys.modules.get("mercer._core")
+
 
 def _check_stop() -> None:
-    """Raise where a thread is to stop; kernels alone work without the core, and have no threads."""
-    core: Any = sys.modules.get("mercer._core")
+    """Raise where a thread is to stop."""
+    core = _core()
     if core is not None:
         core.check_stop()
 
@@ -81,16 +92,71 @@ def n_samples(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def take(X: Any, rows: Indices) -> Any:
-    """Rows of a data set: arrays and CSR by indexing, sequences element by element, an engine's by the engine."""
+class PickedRows:
+    """Some rows of a float32 or float64 array, in any order: copied where they are read, and never as a whole.
+
+    It has an array's shape and type. What indexing returns is an array of its own, made by the core's threads.
+    """
+
+    ndim = 2
+
+    def __init__(self, X: NDArray[Any], which: Indices, n_threads: int) -> None:
+        self.X, self.which, self.n_threads = X, which, n_threads
+        self.shape, self.dtype = (len(which), X.shape[1]), X.dtype
+        self.size = len(which) * X.shape[1]
+        self.nbytes = self.size * X.itemsize
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def __getitem__(self, rows: slice | Indices) -> NDArray[Any]:
+        return _copied(self.X, self.which[rows], self.n_threads)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        whole = self[:]
+        return whole if dtype is None else whole.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError("these rows are not in memory of their own; take blocks of them")
+
+    def row_moments(self, centre: float) -> tuple[Floats, Floats]:
+        """The sums of x − centre and of its squares over each row, in float64."""
+        if 2 * len(self.which) < len(self.X):
+            found: tuple[Floats, Floats] = _core().row_moments(self.X, self.which, centre, self.n_threads)
+            return found
+        sums, squares = _core().row_moments(self.X, None, centre, self.n_threads)  # one after another is faster
+        return sums[self.which], squares[self.which]
+
+    def column_moments(self, centre: Floats) -> tuple[Floats, Floats]:
+        """The same over each column."""
+        found: tuple[Floats, Floats] = _core().column_moments(self.X, self.which, centre, self.n_threads)
+        return found
+
+
+def take(X: Any, rows: Indices, n_threads: int = 1) -> Any:
+    """Rows of a data set, as a copy: by indexing, of sequences element by element, an engine's by the engine."""
     if isinstance(X, PlacedSamples):
         return X.take(rows)
     if not hasattr(X, "shape"):
         return [X[i] for i in rows]
-    if is_sparse(X) or X.nbytes < BLOCK_BYTES:
-        return X[rows]
+    large = isinstance(X, np.ndarray) and X.nbytes >= BLOCK_BYTES
+    return _copied(X, rows, n_threads) if large else X[rows]
+
+
+def pick(X: Any, rows: Indices, n_threads: int) -> Any:
+    """`take` without the copy where an array is large."""
+    if not isinstance(X, np.ndarray) or len(rows) * X.nbytes < PICKED_BYTES * len(X) or X.dtype.char not in "fd":
+        return take(X, rows)
+    return PickedRows(X, rows, n_threads)
+
+
+def _copied(X: NDArray[Any], rows: Indices, n_threads: int) -> NDArray[Any]:
     out = np.empty((len(rows), *X.shape[1:]), X.dtype)
-    for some in row_blocks(len(rows), X.nbytes // len(X)):
+    core = _core() if X.ndim == 2 and X.dtype.char in "fd" and X.flags.c_contiguous and X.flags.aligned else None
+    if core is not None:
+        core.copy_rows(X, np.ascontiguousarray(rows, dtype=np.int64), out, n_threads)
+        return out
+    for some in row_blocks(len(rows), out.nbytes // max(1, len(rows))):
         out[some] = X[rows[some]]
     return out
 
@@ -125,10 +191,18 @@ def matrix_columns(K: Any, which: Indices) -> Any:
     return K.columns(which) if isinstance(K, PlacedSamples) else K[:, which]
 
 
+def in_order(X: Any) -> Any:
+    """X for many passes over its rows: short ones that are picked are copied, since they would be slow to reach."""
+    return X[:] if isinstance(X, PickedRows) and X.nbytes < _LONG_ROW_BYTES * len(X) else X
+
+
 def moments(X: Any) -> tuple[Floats, Floats]:
     """The mean and the standard deviation of every column of an array, in float64."""
     if isinstance(X, PlacedSamples):
         return X.moments()
+    if isinstance(X, PickedRows):
+        mean = X.column_moments(np.zeros(X.shape[1]))[0] / len(X)
+        return mean, np.sqrt(X.column_moments(mean)[1] / len(X))
     mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for rows in row_blocks(len(X), 8 * X.shape[1]):
         mean += X[rows].sum(axis=0, dtype=np.float64)

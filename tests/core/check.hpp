@@ -19,6 +19,7 @@ void test_merging();
 void test_smo();
 void test_pool();
 void test_row_hash();
+void test_row_passes();
 void test_dispatch();
 void test_blocks();
 void test_working_set();

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
     } tests[] = {{"dispatch", test_dispatch}, {"pool", test_pool},      {"row_hash", test_row_hash},
                  {"smo", test_smo},           {"blocks", test_blocks},  {"working_set", test_working_set},
                  {"joint", test_joint},       {"linear", test_linear},  {"array_checks", test_array_checks},
-                 {"findings", test_findings}, {"merging", test_merging},
+                 {"findings", test_findings}, {"merging", test_merging}, {"row_passes", test_row_passes},
                  {"shapley", test_shapley},   {"doubled", test_doubled}};
     for (const auto& test : tests) {
         bool wanted = argc == 1;

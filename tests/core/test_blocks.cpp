@@ -107,7 +107,8 @@ void dense(const Data& data, int ending, const mercer::Level& level, int n_threa
     const mercer::Tiles<T>& tiles = mercer::tiles_of<T>(level);
     std::vector<T> stored(data.x.size()), unused(static_cast<std::size_t>(data.n));
     const std::vector<double> centre(static_cast<std::size_t>(data.d), 0.0);
-    mercer::prepare_dense(data.x.data(), data.n, data.d, centre.data(), 1.0, stored.data(), unused.data(), threads);
+    const mercer::PickedRows<double> given{data.x.data(), data.n, data.d};
+    mercer::prepare_dense(given, centre.data(), 1.0, stored.data(), unused.data(), threads);
     const std::vector<T> norms = norms_of<T>(data, ending);
     if (ending == mercer::kGaussian) CHECK(unused == norms);
     const mercer::DenseSamples<T> samples{stored.data(), data.n, data.d, norms.data()};
@@ -220,7 +221,7 @@ void entries(int n_threads) {
     centre[4] = 0.25;
     for (const bool l1 : {false, true}) {
         const mercer::SparseArrays<double> out =
-            mercer::prepare_sparse<double>(data.x.data(), data.n, data.d, centre.data(), 3.0, l1, threads);
+            mercer::prepare_sparse<double>(mercer::PickedRows<double>{data.x.data(), data.n, data.d}, centre.data(), 3.0, l1, threads);
         CHECK(out.starts.size() == 38 && out.starts.front() == 0);
         CHECK(static_cast<std::size_t>(out.starts.back()) == out.values.size());
         for (std::int64_t i = 0; i < data.n; ++i) {

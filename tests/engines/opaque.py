@@ -68,7 +68,7 @@ class OpaqueSamples(PlacedSamples):
         return hash_samples(show(self), 1)
 
     def equal(self, left, right):
-        return _equal(show(self), left, right)
+        return _equal(show(self), left, right, 1)
 
     def moments(self):
         return moments(dense(show(self)))

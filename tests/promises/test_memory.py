@@ -49,8 +49,30 @@ def test_budget_is_kept():
 
 
 @needs_proc
+@pytest.mark.parametrize("machine", ["LinearSVC(max_iter=1)", "RLSRegressor(kernel='linear')"])
+def test_linear_machines_copy_no_large_array(machine):
+    """X takes 100 MB, in an order of its own that the machines do not read it in."""
+    grown = run_python(
+        """
+        import sys, warnings
+        import numpy as np
+        import mercer
+        from reference.child import growth
+        warnings.simplefilter("ignore")
+        rng = np.random.default_rng(0)
+        X = rng.random((25_000, 500)); y = rng.integers(0, 2, len(X))
+        machine = eval("mercer." + sys.argv[1])
+        machine.fit(X[:2000], y[:2000])
+        print(growth(lambda: machine.fit(X, y)))
+        """,
+        machine,
+    )
+    assert float(grown) < 60
+
+
+@needs_proc
 def test_float32_data_are_never_float64_as_a_whole():
-    """The same fit on float32 data takes less memory, by the difference of a copy: none of theirs is float64."""
+    """They are prepared and laid out as columns in float32, and nothing else is as large as they are."""
 
     def megabytes(kind):
         return float(
@@ -71,4 +93,5 @@ def test_float32_data_are_never_float64_as_a_whole():
         )
 
     one_copy = 80_000 * 100 * 4 / 2**20
-    assert megabytes("float32") + 0.5 * one_copy < megabytes("float64")
+    assert megabytes("float32") < 3.5 * one_copy  # one in float64 would make it more than 4
+    assert megabytes("float64") < 3.5 * one_copy  # where one in float64 is the data themselves

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <variant>
 
-#include "bind/arguments.hpp"
+#include "bind/picked_rows.hpp"
 #include "linear/descent.hpp"
 #include "linear/doubled.hpp"
 #include "linear/joint_descent.hpp"
@@ -159,20 +159,11 @@ private:
     mercer::PackedCsr packed_;
 };
 
-std::unique_ptr<LinearRows> dense_rows(AnyArray X, int n_threads) {
+std::unique_ptr<LinearRows> dense_rows(AnyArray X, int n_threads, AnyArray which) {
     std::unique_ptr<LinearRows> out;
-    const auto attempt = [&]<class T>(T*) {
-        nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> x;
-        if (!nb::try_cast(X, x, false)) return false;
-        check_alignment(x, "X");
-        const mercer::LinearDense<T> rows{x.data(), static_cast<std::int64_t>(x.shape(0)),
-                                          static_cast<std::int64_t>(x.shape(1))};
-        out = std::make_unique<LinearRows>(rows, n_threads, x);
-        return true;
-    };
-    if (!attempt(static_cast<float*>(nullptr)) && !attempt(static_cast<double*>(nullptr))) {
-        refuse("X", "must be a C-contiguous two-dimensional float32 or float64 array");
-    }
+    with_rows(X, which, [&]<class T>(const GivenRows<T>& given) {
+        out = std::make_unique<LinearRows>(given.rows, n_threads, given.array, given.which);
+    });
     return out;
 }
 
@@ -284,7 +275,8 @@ void bind_linear(nb::module_& m) {
              "Fills t; the sums of t, of the losses with p and d, and of the shares of the duality gap.")
         .def("along", &Respondents::along, "f"_a, "move"_a, "step"_a,
              "The sum of t * move at f + step * move.");
-    m.def("dense_rows", &dense_rows, "X"_a, "n_threads"_a, "Rows that share the memory of X.");
+    m.def("dense_rows", &dense_rows, "X"_a, "n_threads"_a, "which"_a.none() = nb::none(),
+          "Rows that share the memory of X: all, or those named, in any order.");
     m.def("csr_rows", &csr_rows, "data"_a, "indices"_a, "starts"_a, "ends"_a, "d"_a,
           "n_threads"_a, "Any rows of CSR arrays, whose memory they share; starts and ends have the type of indices.");
 }

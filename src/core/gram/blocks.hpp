@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algebra/picked_rows.hpp"
 #include "threads/threads.hpp"
 
 namespace mercer {
@@ -46,7 +47,7 @@ struct Panels {
 // rows = (x - centre) * scale in T. A norm is half the squared length of the row as stored: so rounding errors cancel
 // in x.z - norms.
 template <class T, class S>
-void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
+void prepare_dense(const PickedRows<S>& x, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads);
 
 // Samples as CSR arrays that own themselves.
@@ -61,7 +62,7 @@ struct SparseArrays {
 // The same for dense samples that are mostly zero: only entries that differ from the centre are kept. A norm is the sum
 // of absolute values where `l1`. There are at most 2^31 - 1 features.
 template <class T, class S>
-SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
+SparseArrays<T> prepare_sparse(const PickedRows<S>& x, const double* centre, double scale, bool l1,
                                const Threads& threads);
 
 // Half of each sample's squared length, or the sum of its absolute values where `l1`, as norm + low in doubled precision.

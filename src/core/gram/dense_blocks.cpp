@@ -123,14 +123,16 @@ void for_panels(const Panels<T>& columns, const PackedRows<T>& packed, const dou
 }  // namespace
 
 template <class T, class S>
-void prepare_dense(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, T* rows, T* norms,
+void prepare_dense(const PickedRows<S>& x, const double* centre, double scale, T* rows, T* norms,
                    const Threads& threads) {
+    const std::int64_t d = x.d;
     parallel_for_each(
-        n, per_chunk(d, kElementsPerChunk), threads.count,
+        x.n, per_chunk(d, kElementsPerChunk), threads.count,
         [&](std::int64_t i) {
+            const S* from = x.row(i);
             double length = 0.0;
             for (std::int64_t k = 0; k < d; ++k) {
-                const auto value = static_cast<T>((static_cast<double>(x[i * d + k]) - centre[k]) * scale);
+                const auto value = static_cast<T>((static_cast<double>(from[k]) - centre[k]) * scale);
                 rows[i * d + k] = value;
                 length += static_cast<double>(value) * static_cast<double>(value);
             }
@@ -275,10 +277,8 @@ void store_square(const Panels<T>& columns, const DenseSamples<T>& samples, cons
 }
 
 #define MERCER_FOR(T)                                                                                                 \
-    template void prepare_dense(const float*, std::int64_t, std::int64_t, const double*, double, T*, T*,              \
-                                const Threads&);                                                                      \
-    template void prepare_dense(const double*, std::int64_t, std::int64_t, const double*, double, T*, T*,             \
-                                const Threads&);                                                                      \
+    template void prepare_dense(const PickedRows<float>&, const double*, double, T*, T*, const Threads&);             \
+    template void prepare_dense(const PickedRows<double>&, const double*, double, T*, T*, const Threads&);            \
     template void pack(const DenseSamples<T>&, const std::int64_t*, std::int64_t, T*, T*, const Threads&);            \
     template void sum_block(const Panels<T>&, const DenseSamples<T>&, const std::int64_t*, std::int64_t,              \
                             const double*, int, const double*, double*, const Threads&);                              \

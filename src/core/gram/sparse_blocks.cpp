@@ -219,13 +219,15 @@ void for_samples(std::int64_t n, std::int64_t d, const Threads& threads, Visit v
 }  // namespace
 
 template <class T, class S>
-SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const double* centre, double scale, bool l1,
+SparseArrays<T> prepare_sparse(const PickedRows<S>& x, const double* centre, double scale, bool l1,
                                const Threads& threads) {
+    const std::int64_t n = x.n, d = x.d;
     SparseArrays<T> out;
     out.starts.assign(static_cast<std::size_t>(n) + 1, 0);
     for_samples(n, d, threads, [&](std::int64_t i) {
+        const S* row = x.row(i);
         std::int64_t count = 0;
-        for (std::int64_t k = 0; k < d; ++k) count += static_cast<double>(x[i * d + k]) != centre[k];
+        for (std::int64_t k = 0; k < d; ++k) count += static_cast<double>(row[k]) != centre[k];
         out.starts[static_cast<std::size_t>(i) + 1] = count;
     });
     std::partial_sum(out.starts.begin(), out.starts.end(), out.starts.begin());
@@ -234,9 +236,10 @@ SparseArrays<T> prepare_sparse(const S* x, std::int64_t n, std::int64_t d, const
     out.norms.resize(static_cast<std::size_t>(n));
     for_samples(n, d, threads, [&](std::int64_t i) {
         auto e = static_cast<std::size_t>(out.starts[static_cast<std::size_t>(i)]);
+        const S* row = x.row(i);
         double size = 0.0;
         for (std::int64_t k = 0; k < d; ++k) {
-            const auto entry = static_cast<double>(x[i * d + k]);
+            const auto entry = static_cast<double>(row[k]);
             if (entry == centre[k]) continue;
             const auto value = static_cast<T>((entry - centre[k]) * scale);
             out.values[e] = value;
@@ -311,10 +314,8 @@ void store_square(const SparseColumns<T>& columns, const SparseSamples<T>& sampl
 }
 
 #define MERCER_FOR(T)                                                                                                  \
-    template SparseArrays<T> prepare_sparse(const float*, std::int64_t, std::int64_t, const double*, double, bool,     \
-                                            const Threads&);                                                           \
-    template SparseArrays<T> prepare_sparse(const double*, std::int64_t, std::int64_t, const double*, double, bool,    \
-                                            const Threads&);                                                           \
+    template SparseArrays<T> prepare_sparse(const PickedRows<float>&, const double*, double, bool, const Threads&);    \
+    template SparseArrays<T> prepare_sparse(const PickedRows<double>&, const double*, double, bool, const Threads&);   \
     template void sum_block(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*, std::int64_t,       \
                             const double*, int, const double*, double*, const Threads&);                               \
     template void sum_two_blocks(const SparseColumns<T>&, const SparseSamples<T>&, const std::int64_t*,              \

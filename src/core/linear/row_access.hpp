@@ -53,7 +53,7 @@ public:
     }
 
 private:
-    const T* row(std::int64_t i) const { return rows_.data + i * rows_.d; }
+    const T* row(std::int64_t i) const { return rows_.row(i); }
     const LinearDense<T>& rows_;
     const LinearPasses<T>& pass_;
 };

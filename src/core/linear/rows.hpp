@@ -4,15 +4,13 @@
 
 #include <cstdint>
 
+#include "algebra/picked_rows.hpp"
 #include "threads/threads.hpp"
 
 namespace mercer {
 
 template <class T>
-struct LinearDense {
-    const T* data;  // n x d
-    std::int64_t n, d;
-};
+using LinearDense = PickedRows<T>;
 
 // Any rows of CSR arrays: row i is at [starts[i], ends[i]). The bindings check that rows are inside the data and
 // columns inside [0, d). There is a weight per column, so that 2^31 columns are out of reach anyway.

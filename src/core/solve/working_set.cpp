@@ -2,6 +2,7 @@
 #include "solve/working_set.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "algebra/infinity.hpp"
 #include "algebra/rounding.hpp"
@@ -26,6 +27,23 @@ auto by_chunks(const ActiveView& view, int n_threads, Poll& poll, Work work) {
         },
         poll);
     return parts;
+}
+
+// What may grow and what may shrink has h, all else an infinity. There is no branch: which bound a variable lies at
+// cannot be predicted, and a wrong guess costs more than all else.
+struct Sides {
+    double up, low;
+};
+
+double chosen(bool yes, double value, double otherwise) {
+    const std::uint64_t mask = -static_cast<std::uint64_t>(yes);
+    return std::bit_cast<double>((std::bit_cast<std::uint64_t>(value) & mask) |
+                                 (std::bit_cast<std::uint64_t>(otherwise) & ~mask));
+}
+
+Sides sides_of(const ActiveView& view, std::int64_t i) {
+    const double h = view.gradient(i);
+    return {chosen(view.beta[i] < view.upper[i], h, -kInfinity), chosen(view.beta[i] > view.lower[i], h, kInfinity)};
 }
 
 struct Candidate {
@@ -88,13 +106,24 @@ Ends ends_of(const ActiveView& view, int n_threads, Poll& poll) {
     const double start = view.groups == 0 ? 0.0 : kInfinity;
     const auto parts = by_chunks(view, n_threads, poll, [&](std::int64_t begin, std::int64_t end) {
         Ends ends{std::vector<double>(count, -start), std::vector<double>(count, start)};
-        for (std::int64_t k = begin; k < end; ++k) {
-            const std::int64_t i = view.active[k];
-            const auto g = static_cast<std::size_t>(view.groups == 0 ? 0 : view.group[i]);
-            const double h = view.gradient(i);
-            if (view.beta[i] < view.upper[i] && h > ends.top[g]) ends.top[g] = h;
-            if (view.beta[i] > view.lower[i] && h < ends.bottom[g]) ends.bottom[g] = h;
+        if (view.groups > 1) {
+            for (std::int64_t k = begin; k < end; ++k) {
+                const std::int64_t i = view.active[k];
+                const auto g = static_cast<std::size_t>(view.group[i]);
+                const Sides h = sides_of(view, i);
+                ends.top[g] = std::max(ends.top[g], h.up);
+                ends.bottom[g] = std::min(ends.bottom[g], h.low);
+            }
+            return ends;
         }
+        double top = -start, bottom = start;  // in registers
+        for (std::int64_t k = begin; k < end; ++k) {
+            const Sides h = sides_of(view, view.active[k]);
+            top = std::max(top, h.up);
+            bottom = std::min(bottom, h.low);
+        }
+        ends.top[0] = top;
+        ends.bottom[0] = bottom;
         return ends;
     });
     Ends all = parts.front();
@@ -124,15 +153,14 @@ std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, 
         for (std::int64_t k = begin; k < end; ++k) {
             const std::int64_t i = view.active[k];
             if (taken[i]) continue;
-            const double h = view.gradient(i);
-            const bool up = view.beta[i]<view.upper[i], low = view.beta[i]> view.lower[i];
+            const Sides h = sides_of(view, i);
             if (view.groups == 0) {
-                const double gain = std::max(up ? h : -kInfinity, low ? -h : -kInfinity);
+                const double gain = std::max(h.up, -h.low);
                 if (gain > 0.0) sides[0].offer({gain, i}, whole);
             } else {
                 const auto g = static_cast<std::size_t>(view.group[i]);
-                if (up && h > ends.bottom[g]) sides[2 * g].offer({h, i}, whole);
-                if (low && h < ends.top[g]) sides[2 * g + 1].offer({-h, i}, whole);
+                if (h.up > ends.bottom[g]) sides[2 * g].offer({h.up, i}, whole);
+                if (h.low < ends.top[g]) sides[2 * g + 1].offer({-h.low, i}, whole);
             }
         }
         return sides;
@@ -162,15 +190,17 @@ std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, 
 
 std::vector<std::int64_t> survivors(const ActiveView& view, const Ends& ends, int n_threads, Poll& poll) {
     const auto parts = by_chunks(view, n_threads, poll, [&](std::int64_t begin, std::int64_t end) {
-        std::vector<std::int64_t> stay;
-        stay.reserve(static_cast<std::size_t>(end - begin));
+        std::vector<std::int64_t> stay(static_cast<std::size_t>(end - begin));
+        std::size_t count = 0;
         for (std::int64_t k = begin; k < end; ++k) {
             const std::int64_t i = view.active[k];
             const auto g = static_cast<std::size_t>(view.groups == 0 ? 0 : view.group[i]);
             const double h = view.gradient(i);
-            const bool up = view.beta[i]<view.upper[i], low = view.beta[i]> view.lower[i];
-            if ((up && low) || (up && h >= ends.bottom[g]) || (low && h <= ends.top[g])) stay.push_back(i);
+            const int up = view.beta[i] < view.upper[i], low = view.beta[i] > view.lower[i];
+            stay[count] = i;
+            count += static_cast<std::size_t>((up & low) | (up & (h >= ends.bottom[g])) | (low & (h <= ends.top[g])));
         }
+        stay.resize(count);
         return stay;
     });
     std::vector<std::int64_t> out;

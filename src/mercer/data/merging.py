@@ -7,6 +7,7 @@ effect, to the last bit. It also saves work: real data have duplicates.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, are_strings, host, is_sparse, n_samples, sums_by, take
+from mercer.arrays import (
+    Flags,
+    Floats,
+    Indices,
+    PickedRows,
+    are_strings,
+    host,
+    is_sparse,
+    n_samples,
+    pick,
+    sums_by,
+)
 from mercer.engine import PlacedSamples
 
 
@@ -22,13 +34,20 @@ from mercer.engine import PlacedSamples
 class Merged:
     """Distinct samples in canonical order, and the caller's rows that each one was merged from."""
 
-    X: Any  # the samples; all of the caller's, if the rows were not to be copied
+    samples: (
+        Any  # rows of arrays are only picked; all of the caller's rows of a CSR matrix, if these were not to be copied
+    )
     y: Indices
     weight: Floats
     rows: Indices  # the caller's rows that have positive weight, in their order
     member: Indices  # for each of them, the merged sample it belongs to
     own_weight: Floats  # and its own weight
     first: Indices  # the first of the caller's rows that each sample was merged from
+
+    @cached_property
+    def X(self) -> Any:
+        """The samples in memory of their own, or the caller's if these are all, in their order."""
+        return self.samples[:] if isinstance(self.samples, PickedRows) else self.samples
 
     @property
     def unique(self) -> bool:
@@ -49,7 +68,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     rows = (weight > 0).nonzero()[0]
     own = weight if len(rows) == len(weight) else weight[rows]
     if not identical:
-        kept = X if len(rows) == n_samples(X) else take(X, rows)
+        kept = X if len(rows) == n_samples(X) else pick(X, rows, n_threads)
         return Merged(kept, y[rows], own, rows, np.arange(len(rows)), own, rows)
     order, fresh = _canonical(X, y, rows, n_threads)
     member = np.empty(len(rows), dtype=np.intp)
@@ -60,7 +79,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
         first = rows[order[fresh]]
         member[order] = np.cumsum(fresh) - 1
         total = sums_by(member, own, len(first))
-    return Merged(take(X, first) if copy_rows else X, y[first], total, rows, member, own, first)
+    return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, own, first)
 
 
 def unmerged(X: Any, y: Indices, weight: Floats) -> Merged:
@@ -86,6 +105,8 @@ def hash_samples(X: Any, n_threads: int) -> NDArray[np.uint64]:
         return X.hash()
     if is_sparse(X):
         return _core.hash_rows_csr(X.data, X.indices, X.indptr, n_threads)
+    if isinstance(X, PickedRows):
+        return _core.hash_rows(X.X, n_threads)[X.which]
     return _core.hash_rows(X, n_threads)
 
 
@@ -108,17 +129,17 @@ def _canonical(X: Any, y: Indices, rows: Indices, n_threads: int) -> tuple[Indic
     if len(near) == 0:
         return order, None
     left, right = rows[order[near]], rows[order[near + 1]]
-    equal = _equal(X, left, right)
+    equal = _equal(X, left, right, n_threads)
     if not equal.all():
         order = _break_ties(X, y, rows, keys, order)
         left, right = rows[order[near]], rows[order[near + 1]]
-        equal = _equal(X, left, right)
+        equal = _equal(X, left, right, n_threads)
     fresh = np.ones(len(order), dtype=bool)
     fresh[near + 1] = ~(equal & (y[left] == y[right]))
     return order, fresh
 
 
-def _equal(X: Any, left: Indices, right: Indices) -> Flags:
+def _equal(X: Any, left: Indices, right: Indices, n_threads: int) -> Flags:
     if isinstance(X, PlacedSamples):
         return X.equal(left, right)
     if is_sparse(X):
@@ -127,7 +148,9 @@ def _equal(X: Any, left: Indices, right: Indices) -> Flags:
         k = np.flatnonzero(~equal)
         equal[k] = np.asarray((X[left[k]] != X[right[k]]).sum(axis=1)).ravel() == 0
         return equal
-    return np.asarray((X[left] == X[right]).all(axis=1))
+    if isinstance(X, PickedRows):
+        X, left, right = X.X, X.which[left], X.which[right]
+    return _core.equal_rows(X, left, right, n_threads).astype(bool)
 
 
 def _break_ties(X: Any, y: Indices, rows: Indices, keys: Any, order: Indices) -> Indices:

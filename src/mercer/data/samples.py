@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from mercer.arrays import Floats, is_sparse, n_samples, row_blocks
+from mercer import _core
+from mercer.arrays import BLOCK_BYTES, Floats, is_sparse, n_samples, row_blocks
 from mercer.engine import PlacedSamples, configured, engine_of, placed
+from mercer.runtime.threads import effective_n_threads
 
 _TABLES = "or let mercer.tabular(estimator) read the table as it is"
 _DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas
@@ -26,7 +28,7 @@ def vectors(estimator: Any, X: Any, *, reset: bool) -> Any:
         checked = X
     else:
         checked = _converted(estimator, X, reset)
-    _check_finite(checked)
+    _check_finite(checked, getattr(estimator, "n_jobs", None))
     if is_sparse(checked):
         checked = canonical_csr(checked)
     elif not checked.flags.aligned:
@@ -243,9 +245,12 @@ def check_gram_matrix(K: Any) -> None:
         )
 
 
-def _check_finite(X: Any) -> None:
+def _check_finite(X: Any, n_jobs: int | None = None) -> None:
     """Raise an error that names the first entry that is not finite."""
     values = X.data if is_sparse(X) else np.asarray(X)  # np.matrix has a sum of two dimensions
+    plain = values.dtype.char in "fd" and values.flags.c_contiguous and values.flags.aligned
+    if plain and values.nbytes >= BLOCK_BYTES and _core.all_finite(values.reshape(1, -1), effective_n_threads(n_jobs)):
+        return
     row_bytes = values.nbytes // max(1, len(values))
     # If the sum is finite, all entries are. Only otherwise is each entry checked, since the sum may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):

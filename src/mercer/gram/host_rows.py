@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, add_gram, gamma, inner, is_sparse
+from mercer.arrays import Floats, Indices, PickedRows, add_gram, gamma, inner, is_sparse
 from mercer.gram.ball import LEAST, Ball
 from mercer.gram.protocols import Descent
 
@@ -34,11 +34,13 @@ def _narrow(X: Any) -> Any:
 class HostRows:
     """`Rows` of an array or a CSR matrix; of that only columns numbered by int64 are copied, once.
 
-    `which` selects rows of a CSR matrix, in any order. `origin` is the length of a vector that was taken off all rows
+    `which` selects rows, in any order. `origin` is the length of a vector that was taken off all rows
     before; where there was one, no sum is better than the rounding of that.
     """
 
     def __init__(self, X: Any, n_threads: int, which: Indices | None = None, origin: float = 0.0) -> None:
+        if isinstance(X, PickedRows):
+            X, which = X.X, X.which if which is None else X.which[which]
         self.n: int = X.shape[0] if which is None else len(which)
         self.d: int = X.shape[1]
         self._sparse = is_sparse(X)
@@ -50,7 +52,7 @@ class HostRows:
             self._core = _core.csr_rows(np.ascontiguousarray(X.data), X.indices, starts, ends, self.d, n_threads)
             self.stored = int((ends - starts).sum())
         else:
-            self._core = _core.dense_rows(X, n_threads)
+            self._core = _core.dense_rows(X, n_threads, which)
             self.stored = self.n * self.d
         self._X, self._n_threads, self._which, self.origin = X, n_threads, which, origin
 
@@ -70,8 +72,8 @@ class HostRows:
         return HostRows(self._X[:m], self._n_threads, origin=self.origin)
 
     def some(self, which: Indices) -> HostRows:
-        """The rows `which`; those of a CSR matrix share memory."""
-        if self._sparse:
+        """The rows `which`, sharing memory; those of an array that is in order are copied."""
+        if self._sparse or self._which is not None:
             which = which if self._which is None else self._which[which]
             return HostRows(self._X, self._n_threads, which, self.origin)
         return HostRows(self._X[which], self._n_threads, origin=self.origin)
@@ -102,7 +104,8 @@ class HostRows:
         step = max(1, (1 << 21) // (self.d + 1))
         for k in range(0, len(which), step):
             Z = np.ones((len(which[k : k + step]), self.d + 1))
-            Z[:, : self.d] = self._X[which[k : k + step]]
+            some = which[k : k + step]
+            Z[:, : self.d] = self._X[some if self._which is None else self._which[some]]
             Z *= np.sqrt(c[k : k + step, None])
             add_gram(out, Z)
         return out

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, is_sparse, row_blocks, take
+from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, in_order, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
+from mercer.gram.definite import has_negative_direction
 from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
 from mercer.gram.host_field import HostField
 from mercer.gram.host_rows import HostRows
@@ -22,7 +23,7 @@ from mercer.gram.linear_gram import HostLinearGram, linear_scale, linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
-from mercer.gram.source import Source, finite_values
+from mercer.gram.source import Source, finite_values, kernel_diagonal
 from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
@@ -72,7 +73,9 @@ class KernelMatrix:
         """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
-        diagonal = X.diagonal().astype(np.float64) + constant if given else finite_values(kernel.diag(X), kernel)
+        diagonal = (
+            X.diagonal().astype(np.float64) + constant if given else finite_values(kernel_diagonal(kernel, X), kernel)
+        )
         return cls(Source(kernel, X, n_threads, constant), None, diagonal, budget)
 
     @property
@@ -86,14 +89,7 @@ class KernelMatrix:
     def looks_positive_definite(self) -> bool:
         if self.kernel.positive_definite == "yes":
             return True
-        negative = np.flatnonzero(self.diagonal < 0)
-        spread = np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)
-        some = np.unique(np.concatenate([negative[:1], spread]))
-        K = self.block(some, some)
-        K = 0.5 * (K + K.T)
-        # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
-        K[np.diag_indices(len(K))] += 1e-8 * max(1e-300, float(np.abs(K).max())) * len(K)
-        self._source.refuted |= _core.cholesky(K, 1) >= 0
+        self._source.refuted |= has_negative_direction(self)
         return not self._source.refuted
 
     def refute(self) -> None:
@@ -141,7 +137,7 @@ class KernelMatrix:
     @cached_property
     def linear(self) -> HostLinearGram | None:
         scale = linear_scale(self.kernel)
-        return None if scale is None else HostLinearGram(self._own_samples, scale)
+        return None if scale is None else HostLinearGram(in_order(self._own_samples), scale)
 
     @property
     def _own_samples(self) -> Any:

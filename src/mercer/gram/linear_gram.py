@@ -33,10 +33,11 @@ class HostLinearGram:
 
     @property
     def reach(self) -> float:
-        top, bottom = self._X.max(axis=0), self._X.min(axis=0)
         if self.sparse:
-            top, bottom = top.toarray().ravel(), bottom.toarray().ravel()
-        sizes = np.maximum(np.abs(top), np.abs(bottom)).astype(np.float64)
+            sides = [abs(side.toarray().ravel()) for side in (self._X.max(axis=0), self._X.min(axis=0))]
+        else:
+            sides = [np.abs(part).max(axis=0) for _, part in float64_strips(self._X)]
+        sizes = np.max(sides, axis=0).astype(np.float64)
         largest = float(sizes.max(initial=0.0)) or 1.0
         length = largest * float(np.linalg.norm(sizes / largest)) + self.d * LEAST
         return float(np.sqrt(self.scale)) * length * (1 + gamma(self.d + 8)) + LEAST

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, is_sparse, row_blocks, sums_by, take
+from mercer.arrays import Floats, Indices, PickedRows, Precision, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.matrices import places_among, unit_rows, used_columns, width
@@ -86,13 +86,21 @@ class PreparedSamples:
             places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
             if np.array_equal(kept[places], rows):
                 return samples, places
-        return self.prepare(take(self._X, rows), precision), np.arange(len(rows))
+        return self.prepare(self._rows(rows), precision), np.arange(len(rows))
 
     def keep_rows(self, rows: Indices, precision: Precision) -> None:
         """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
         precision = _key(precision)
         if precision not in self._whole and len(rows):
-            self._kept[precision] = rows, self.prepare(take(self._X, rows), precision)
+            self._kept[precision] = rows, self.prepare(self._rows(rows), precision)
+
+    def _rows(self, rows: Indices) -> Any:
+        """Some of the samples; those of arrays are copied only as they are prepared."""
+        X = self._X
+        if isinstance(X, PickedRows):
+            return PickedRows(X.X, X.which[rows], X.n_threads)
+        plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype.char in "fd"
+        return PickedRows(X, rows, self._n_threads) if plain else take(X, rows)
 
     def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
         """Other samples, in the form in which the core can compare them with these."""
@@ -196,7 +204,11 @@ class PreparedSamples:
         X = self._X
         if not self.lowering.sparse:
             return X.shape[1]
-        stored = np.diff(X.indptr) if is_sparse(X) else np.count_nonzero(X, axis=1)
+        if is_sparse(X):
+            stored = np.diff(X.indptr)
+        else:
+            blocks = row_blocks(X.shape[0], 8 * X.shape[1])
+            stored = np.concatenate([np.count_nonzero(X[some], axis=1) for some in blocks])
         return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
 
     def errors(
@@ -259,11 +271,10 @@ class Lowering:
             full, centre = _full_columns(X, used)
         else:
             with np.errstate(over="ignore"):
-                # np.mean checks so many things that it takes three times as long on a small array.
-                total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
-                centre = np.asarray(total).ravel() / X.shape[0]
+                centre = _column_sums(X) / X.shape[0]
             if sparse:
-                full = np.flatnonzero(np.count_nonzero(X, axis=0) == X.shape[0])
+                blocks = row_blocks(X.shape[0], 8 * X.shape[1])
+                full = np.flatnonzero(sum(np.count_nonzero(X[some], axis=0) for some in blocks) == X.shape[0])
                 centre = centre[full]
         numbers = np.array([recipe.scale, gamma, coef0, degree])
         return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse, full, used)
@@ -284,7 +295,8 @@ class Lowering:
     def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
         if self.ending in _OF_DIFFERENCES.values():
-            rows = np.ascontiguousarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+            X = X[:] if isinstance(X, PickedRows) else X.toarray() if is_sparse(X) else X
+            rows = np.ascontiguousarray(X, dtype=np.float64)
             norms = np.zeros(len(rows))
             samples: _core.Samples | None = _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
         else:
@@ -306,17 +318,20 @@ class Lowering:
         return cast(_core.Samples, _ShiftedSamples(samples, self.recipe.constant))
 
     def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
-        recipe, centre = self.recipe, self.centre
+        recipe, centre, which = self.recipe, self.centre, None
         if is_sparse(X):
             X = X.toarray()
+        if isinstance(X, PickedRows):
+            X, which = (X.X, X.which) if recipe.factor is None and not recipe.normalise else (X[:], None)
         if recipe.factor is not None:
             X = (X - centre) @ recipe.factor
             centre = np.zeros(X.shape[1])
         if recipe.normalise:
             X = unit_rows(X)
         X = np.ascontiguousarray(X)
-        rows, norms = np.empty(X.shape, dtype), np.empty(len(X), dtype)
-        _core.prepare(X, centre, self.scale, rows, norms, n_threads)
+        n = len(X) if which is None else len(which)
+        rows, norms = np.empty((n, X.shape[1]), dtype), np.empty(n, dtype)
+        _core.prepare(X, centre, self.scale, rows, norms, n_threads, which)
         if not norms.max(initial=0.0) < _LARGEST[dtype]:
             return None, norms
         return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
@@ -325,10 +340,11 @@ class Lowering:
         if not is_sparse(X) and not self.recipe.normalise and self.used is None:
             l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
             centre[self.full] = self.centre
-            entries = _core.prepare_sparse(np.ascontiguousarray(X), centre, self.scale, l1, single, n_threads)
+            X, which = (X.X, X.which) if isinstance(X, PickedRows) else (np.ascontiguousarray(X), None)
+            entries = _core.prepare_sparse(X, centre, self.scale, l1, single, n_threads, which)
             values, indices, starts, norms = entries
             return self._from_entries(values, indices, starts, X.shape[1], norms, n_threads)
-        X = sp.csr_array(X)
+        X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
         if len(self.full):
             X = sp.csr_array(X + _in_columns(np.tile(-self.centre, (X.shape[0], 1)), self.full, X.shape[1]))
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
@@ -343,7 +359,7 @@ class Lowering:
 
         They can be compared with each other, not with those of `prepare`.
         """
-        X = sp.csr_array(X)
+        X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
         indices, starts, d = self._placed(X)
         norms, lows = _core.exact_norms(values, starts, self.recipe.inner == "l1", n_threads)
@@ -382,6 +398,14 @@ class _ExactSparse:
 
 def _key(precision: Precision) -> Precision:
     return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
+
+
+def _column_sums(X: Any) -> Floats:
+    if isinstance(X, PickedRows):
+        return X.column_moments(np.zeros(X.shape[1]))[0]
+    # np.mean checks so many things that it takes three times as long on a small array.
+    total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
+    return np.asarray(total).ravel()
 
 
 def _row_sums(values: Floats, indptr: Any) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, is_sparse, row_blocks
+from mercer.arrays import Floats, PickedRows, gamma, is_sparse, row_blocks
 from mercer.gram.prepared import PreparedSamples
 from mercer.gram.rounding import conditioning, generic_error
 from mercer.kernels import Kernel
@@ -36,6 +36,13 @@ class Source:
     def saw(self, values: Floats) -> None:
         """Remember the largest value of a kernel that is not positive definite."""
         self.largest = max(self.largest, _largest(values))
+
+
+def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
+    """k(x, x) of every sample."""
+    if not isinstance(X, PickedRows) or kernel.unit_diagonal == "yes":
+        return np.asarray(kernel.diag(X))
+    return np.concatenate([kernel.diag(X[some]) for some in row_blocks(len(X), 8 * X.shape[1])])
 
 
 def value_error(kernel: Kernel, *samples: Any) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
-from mercer.arrays import Floats, Indices, take
+from mercer.arrays import Floats, Indices, pick
 from mercer.data.sameness import grouped, key_of
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.families.pairwise import JOINT
@@ -79,7 +79,9 @@ class SharedFolds:
                 folds.append(Fold(k, train, test, error=error))
                 continue
             at = rows[train[fit.merged.first]]
-            fit = replace(fit, X=None, merged=replace(fit.merged, X=None))  # ten copies of the samples are too many
+            fit = replace(
+                fit, X=None, merged=replace(fit.merged, samples=None)
+            )  # ten copies of the samples are too many
             folds.append(Fold(k, train, test, fit, at))
         return cls(whole, rows, folds)
 
@@ -94,7 +96,9 @@ class SharedFolds:
                 bound.append(None)
                 continue
             merged = fold.fit.merged
-            bound.append(kernel.bind(take(self.whole.X, fold.train[merged.first]), merged.weight))
+            bound.append(
+                kernel.bind(pick(self.whole.X, fold.train[merged.first], self.whole.limits.n_threads), merged.weight)
+            )
         return bound
 
     def same(self, kernels: Sequence[Kernel | None]) -> list[list[int]]:

@@ -16,7 +16,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Samples, host, is_sparse
+from mercer.arrays import Floats, PickedRows, Samples, host, inner, is_sparse
 from mercer.engine import PlacedSamples
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
@@ -77,7 +77,7 @@ class WithGamma(Kernel):
 
 def gamma_from(rule: str, X: Samples, sample_weight: ArrayLike | None = None, l1: bool = False) -> float:
     """The number that a rule stands for on data X."""
-    X = as_matrix(X)
+    X = X if isinstance(X, PickedRows) else as_matrix(X)
     n, d = X.shape
     if n == 0 or d == 0:
         raise ValueError(f"gamma={rule!r} cannot be computed from X of shape {X.shape}, which has no entries")
@@ -148,11 +148,16 @@ def _row_sums(block: Samples) -> Floats:
 
 def _mean(X: Samples, weight: Floats, total: float) -> float:
     """The weighted mean of all entries of X, implicit zeros included; `total` is the weight of all of them."""
+    if isinstance(X, PickedRows):
+        return inner(weight, X.row_moments(0.0)[0]) / total
     return sum(float(weight[rows] @ _row_sums(widened(X[rows]))) for rows in strips(X)) / total
 
 
 def _moments(X: Samples, weight: Floats, total: float, centre: float) -> tuple[float, float]:
     """The weighted means of x − centre and (x − centre)² over all entries, as above."""
+    if isinstance(X, PickedRows):
+        sums, squares = X.row_moments(centre)
+        return inner(weight, sums) / total, inner(weight, squares) / total
     d = X.shape[1]
     first = second = 0.0
     for rows in strips(X):

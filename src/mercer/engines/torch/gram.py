@@ -17,6 +17,7 @@ from mercer.engines.torch.formula import Formula, Rows
 from mercer.engines.torch.numbers import TILE_BYTES, dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.samples import TorchSamples
 from mercer.gram.ball import Ball
+from mercer.gram.definite import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
@@ -122,14 +123,7 @@ class TorchGram:
     def looks_positive_definite(self) -> bool:
         if self.kernel.positive_definite == "yes":
             return True
-        negative = np.flatnonzero(self.diagonal < 0)
-        spread = np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)
-        some = np.unique(np.concatenate([negative[:1], spread]))
-        K = self.block(some, some)
-        K = 0.5 * (K + K.T)
-        # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
-        K[np.diag_indices(len(K))] += 1e-8 * max(1e-300, float(np.abs(K).max())) * len(K)
-        self._source.refuted |= _core.cholesky(K, 1) >= 0
+        self._source.refuted |= has_negative_direction(self)
         return not self._source.refuted
 
     def refute(self) -> None:

@@ -115,11 +115,11 @@ class DualMachine(MachineMethods, Machine):
         (w, b), where pairs of rows would crawl."""
         linear = None
         if isinstance(self.kernel, str) and self.kernel == "linear" and not fit.constant:
-            few = few_columns(len(rows), fit.merged.X.shape[1]) and self.solver == "auto"
+            few = few_columns(len(rows), fit.merged.samples.shape[1]) and self.solver == "auto"
             linear = linear_problem(problem) if few else None
         if linear is None:
             return self._solver()
-        X, n_threads = fit.merged.X, fit.limits.n_threads
+        X, n_threads = fit.merged.samples, fit.limits.n_threads
         return self._solver(partial(solve_by_rows, linear=linear, rows_of=lambda: rows_for(take(X, rows), n_threads)))
 
     def _solver_around(self, outer: Solver) -> Solve:

@@ -40,7 +40,7 @@ from mercer.fitting.pipeline.state import (
 )
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import warn_user
-from mercer.fitting.reports.coefficients import diagonal_of, expansion_of, weight_vector
+from mercer.fitting.reports.coefficients import expansion_of, weight_vector
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.sums import Sums
 from mercer.kernels import Kernel
@@ -108,7 +108,7 @@ class LeastSquaresMachine(OutputsMachine):
             share = fit.merged.own_weight / same.weight[same.group]
             own = solution.beta[same.group] * share[:, None]
             if len(same.weight) < len(share):
-                diagonal = diagonal_of(fit)[fit.merged.member[same.first]]
+                diagonal = fit.diagonal[fit.merged.member[same.first]]
                 exact = worth_exactness(diagonal, lam / fit.merged.own_weight, same.group)
                 pairs = zip(solution.beta.T, own.T, strict=True)
                 own = np.column_stack([exact_parts(total, part, same.group, exact) for total, part in pairs])

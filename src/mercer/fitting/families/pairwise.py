@@ -207,7 +207,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
 def refuse_both_labels(merged: Merged, n_threads: int) -> None:
     """Raise if one sample carries two labels: no function separates it from itself."""
-    groups = clashes(merged.X, merged.y, n_threads)
+    groups = clashes(merged.samples, merged.y, n_threads)
     if groups:
         rows = [merged.rows[np.isin(merged.member, group)] for group in groups]
         raise NotSeparableError(
@@ -250,7 +250,7 @@ def bias_between(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
     table = merged_table(fit.merged, solved)
     used = np.flatnonzero(table.lengths)
     none = np.zeros(len(solved))
-    f = table_expansion(fit, table, used, none)(take(fit.merged.X, used), fit.limits.n_threads)
+    f = table_expansion(fit, table, used, none)(take(fit.merged.samples, used), fit.limits.n_threads)
     beta = table.take(used).toarray()
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 

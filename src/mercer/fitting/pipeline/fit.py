@@ -23,6 +23,7 @@ from mercer.arrays import (
     Floats,
     Indices,
     Weights,
+    in_order,
     is_sparse,
     matrix_columns,
     matrix_entries,
@@ -38,6 +39,7 @@ from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, Rows, gram_for, rows_for
+from mercer.gram.source import kernel_diagonal
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
 from mercer.parameters import iterations, positive
@@ -152,7 +154,7 @@ class Fit:
             merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
-            kernel = kernel.bind(merged.X, merged.weight)
+            kernel = kernel.bind(merged.samples, merged.weight)
         return cls(X, y, target, weight, merged, kernel, constant, limits)
 
     @property
@@ -171,7 +173,7 @@ class Fit:
         if self.precomputed:
             return matrix_entries(self.merged.X, np.arange(len(self.merged.rows)), self.merged.rows)
         assert self.kernel is not None
-        diagonal = self.kernel.diag(self.merged.X)
+        diagonal = kernel_diagonal(self.kernel, self.merged.samples)
         if not np.isfinite(diagonal).all():
             raise FloatingPointError(f"k(x, x) overflows with {self.kernel!r}; scale the features")
         return np.asarray(diagonal)
@@ -191,9 +193,9 @@ class Fit:
         """The Gram matrix of the merged samples under another kernel, bound like the fit's own."""
         if id(kernel) not in self._places:
             n_threads = self.limits.n_threads if n_threads is None else n_threads
-            X, merged = self.merged.X, self.merged
+            X, merged = self.merged.samples, self.merged
             if self.precomputed and len(merged.rows) < self.n:
-                X = matrix_columns(X, merged.rows)
+                X = matrix_columns(merged.X, merged.rows)
             made = gram_for(kernel, X, self.limits.budget, n_threads, constant=1.0 if self.constant else 0.0)
             if not made.looks_positive_definite():
                 warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
@@ -214,23 +216,23 @@ class Fit:
 
     def gram_of_rows(self, n_threads: int | None = None) -> Gram:
         """The Gram matrix of a linear machine's rows."""
-        X, n_threads = self.merged.X, self.limits.n_threads if n_threads is None else n_threads
+        X, n_threads = self.merged.samples, self.limits.n_threads if n_threads is None else n_threads
         return gram_for(
             as_kernel("linear"), take(X, self.merged.first) if is_sparse(X) else X, self.limits.budget, n_threads
         )
 
     @cached_property
     def _narrow(self) -> tuple[Any, Indices | None]:
-        return without_empty_columns(self.merged.X)
+        return without_empty_columns(in_order(self.merged.samples))
 
     def widened(self, w: Floats) -> Floats:
         """Weights of the columns that `rows` has as weights of all columns; an empty column has the weight zero."""
-        return np.asarray(over_all_columns(w, self._narrow[1], self.merged.X.shape[1]))
+        return np.asarray(over_all_columns(w, self._narrow[1], self.merged.samples.shape[1]))
 
     @cached_property
     def centre(self) -> Floats | None:
         """What a linear machine with a free bias takes off the columns: the means of those far from zero, if any."""
-        X = self.merged.X
+        X = self.merged.samples
         if is_sparse(X) or n_samples(X) < 2:
             return None
         mean, spread = moments(X)

@@ -126,7 +126,7 @@ def keys_of(merged: Merged, accepts: str, n_threads: int) -> Keys:
     if accepts == "sequences":
         digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in host(merged.X)]
         return np.frombuffer(b"".join(digests), dtype=np.uint64)
-    return hash_samples(merged.X, n_threads)
+    return hash_samples(merged.samples, n_threads)
 
 
 def targets_of(merged: Merged, y: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze, host, matrix_entries, sums_by
+from mercer.arrays import Floats, Indices, freeze, host, sums_by
 from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
 from mercer.data.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.data.merging import Merged
@@ -92,17 +92,8 @@ def _split(table: Table, own: Table, fit: Fit, ridge: float, unbounded: bool) ->
         return shares
     entry, exact = _entries_of(table, own, merged.member), None
     if ridge > 0:
-        exact = worth_exactness(diagonal_of(fit), ridge / merged.share, merged.member)[table.rows]
+        exact = worth_exactness(fit.diagonal, ridge / merged.share, merged.member)[table.rows]
     return exact_parts(table.data, shares, entry, exact)
-
-
-def diagonal_of(fit: Fit) -> Floats:
-    """k(x, x) of the merged samples."""
-    assert fit.kernel is not None
-    merged = fit.merged
-    if fit.precomputed:
-        return matrix_entries(fit.X, merged.first, merged.first)
-    return np.asarray(fit.kernel.diag(merged.X))
 
 
 def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = None) -> Expansion:
@@ -111,7 +102,7 @@ def expansion_of(fit: Fit, coefficients: Any, b: Floats, used: Indices | None = 
     merged = fit.merged
     return Expansion(
         kernel=fit.kernel,
-        vectors=None if fit.precomputed else host(merged.X, used),
+        vectors=None if fit.precomputed else host(merged.X) if used is None else host(merged.samples, used),
         coefficients=coefficients,
         b=b,
         columns=None if not fit.precomputed else merged.first if used is None else merged.first[used],
