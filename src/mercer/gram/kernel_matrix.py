@@ -277,7 +277,7 @@ class KernelMatrix:
         return Ball(self.products(C, rows, level), errors + np.outer(reach if rows is None else reach[rows], summed))
 
     def _partial_sums(self, coefficients: Floats, rows: Indices | None) -> Ball:
-        """Given values, in partial sums of about √n of them."""
+        """Values that are stored, in partial sums of about √n of them."""
         rows = np.arange(self.n) if rows is None else rows
         J, few = coefficients.nonzero()[0], math.isqrt(self.n) + 1
         c, u, size = coefficients[J], np.zeros(len(rows)), np.zeros(len(rows))
@@ -286,7 +286,11 @@ class KernelMatrix:
             for left in range(0, len(J), few):
                 u[some] += K[:, left : left + few] @ c[left : left + few]
             size[some] = np.abs(K, out=K) @ np.abs(c)
-        return Ball(u, gamma(2 * few + 8) * size)
+        error = gamma(2 * few + 8) * size
+        if self._source.value_error:  # they were computed here
+            reach = self.reach
+            error += 1.01 * self._source.value_error * float(np.abs(c) @ reach[J]) * reach[rows]
+        return Ball(u, error)
 
     def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
         """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""

@@ -30,8 +30,11 @@ class Source:
 
     @cached_property
     def value_error(self) -> float:
-        """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given."""
-        return 0.0 if self.matrix is not None else value_error(self.kernel, self.X)
+        """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given.
+
+        A matrix that is stored was given only if the kernel says so: `KernelMatrix.share` stores computed values.
+        """
+        return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self.X)
 
     def saw(self, values: Floats) -> None:
         """Remember the largest value of a kernel that is not positive definite."""
