@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 from contracts.gram_contract import check_bounds, check_bounds_of_several, check_bounds_of_values, exact_numbers
+from engines.opaque import ENGINE
 from mercer.gram import Gram, gram_for
 from mercer.gram.ball import Ball
 from mercer.gram.stored_gram import StoredField, StoredGram
@@ -83,13 +84,37 @@ def of_a_function():
     return Case(gram_for(kernel, X), exact_numbers(kernel(X)), np.float64, 0.1, C)
 
 
+# NumPy's blocks: distances may lose four digits before they are recomputed from differences, and the bound counts them
+# for any kernel. Sums of BLAS are shorter than d terms one after another.
+FAR = np.random.default_rng(1).normal(size=(12, 3)) + 70 * (np.arange(12) % 2)[:, None]
+NUMPY_SHARE = 1e-7
+
+
 def of_numpy_blocks():
-    """Distances may lose four digits before they are recomputed from differences: the bound counts them all."""
-    X = np.random.default_rng(1).normal(size=(20, 3)) + 70 * (np.arange(20) % 2)[:, None]
-    return of(Gaussian(0.1) + 0.1 * Linear(), Formula("gaussian + linear", gamma=0.1), X, used=NUMPY_SHARE)
+    return of(Gaussian(0.1) + 0.1 * Linear(), Formula("gaussian + linear", gamma=0.1), FAR, used=NUMPY_SHARE)
 
 
-NUMPY_SHARE = 1e-6
+def of_an_engine():
+    X = FAR[::2]
+    return Case(
+        ENGINE.gram(Gaussian(0.1), ENGINE.samples(X), 10**6, 1, 0.0),
+        exact_numbers(Formula("gaussian", 0.1).matrix(X)),
+        used=NUMPY_SHARE,
+    )
+
+
+def of_products_that_cancel():
+    """An indefinite kernel's values are small beside the numbers they are made from."""
+    X = 1e6 * np.random.default_rng(0).normal(size=(8, 4))
+    X[1:4] -= np.outer(X[1:4] @ X[0] / (X[0] @ X[0]), X[0])
+    K = exact_numbers(Formula("sigmoid").matrix(X)) + exact_numbers(Formula("polynomial", 1e-9, 1, -1.0).matrix(X))
+    return Case(gram_for(Sigmoid(1.0, 0.0) + Polynomial(1, 1e-9, -1.0), X), K, used=NUMPY_SHARE)
+
+
+def of_strings_with_features():
+    words = [letter * 3 for letter in "abcdefghijkl"]
+    kernel = Gaussian(0.1).of(lambda some: FAR[[ord(word[0]) - 97 for word in some]], accepts="sequences")
+    return Case(gram_for(kernel, words), exact_numbers(Formula("gaussian", 0.1).matrix(FAR)), used=NUMPY_SHARE)
 
 
 def stored(gram, K, store):
@@ -147,6 +172,9 @@ CASES = {
     "given, exact": lambda: given("exact", 0.1),
     "a function": of_a_function,
     "NumPy blocks": of_numpy_blocks,
+    "products that cancel": of_products_that_cancel,
+    "strings with features": of_strings_with_features,
+    "an engine": of_an_engine,
     "stored, rounded": stored_rounded,
     "stored as computed": stored_as_computed,
     "low rank": low_rank,

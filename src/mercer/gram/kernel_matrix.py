@@ -142,8 +142,10 @@ class KernelMatrix:
         prepared = self._source.prepared
         if prepared is not None and not self._stored:
             return prepared.rounding.reach(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
-        # Of any other K the diagonal says nothing: the largest value seen so far stands in.
-        return np.full(self.n, max(self._roots.max(initial=0.0), math.sqrt(self._source.largest)))
+        # Of any other K the diagonal says nothing.
+        least = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
+        majorants = self._source.majorants
+        return least if majorants is None else np.maximum(least, majorants[self._global(np.arange(self.n))])
 
     @cached_property
     def _roots(self) -> Floats:

@@ -18,6 +18,7 @@ from mercer.certificates.hulls import Centring
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
+from mercer.engine import engine_of
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
@@ -205,12 +206,13 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
 def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
     """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
 
-    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
+    With a free bias the hulls may lie anywhere. Any other kernel, and rows that are sparse or an engine's, keep the
+    fit's own place.
     """
     X, kernel = fit.merged.X, fit.kernel
     assert kernel is not None
     recipe = None if fit.precomputed else kernel.recipe()
-    if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
+    if bias is not True or recipe is None or not recipe.linear or is_sparse(X) or engine_of(X) is not None:
         return None, Centring()
     X = X.astype(np.float64, copy=False)
     centre = np.median(X, axis=0)
