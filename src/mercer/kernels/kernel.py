@@ -58,6 +58,7 @@ _KNOWN_OF_THE_FORMULA = [
     "diag",
     "recipe",
     "terms",
+    "majorant",
     "positive_definite",
     "strictly_positive_definite",
     "universal",
