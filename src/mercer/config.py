@@ -35,6 +35,11 @@ def set_config(*, device: str | None = None) -> None:
     device : str, optional
         Where data of this machine are computed: "cpu" is this machine. Data that live elsewhere are computed there,
         whatever this says.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.set_config(device="cpu")
     """
     _process.update(_given(device))
 
@@ -42,6 +47,9 @@ def set_config(*, device: str | None = None) -> None:
 @contextmanager
 def config_context(*, device: str | None = None) -> Iterator[None]:
     """Change settings for a block of code; None leaves one as it is.
+
+    Threads and processes that joblib starts, as ``n_jobs=2`` of scikit-learn's searches does, do not see it. Threads
+    see `set_config`, and both the environment variable MERCER_DEVICE.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer import parameters
-from mercer.arrays import Floats, Samples, n_samples
+from mercer.arrays import Floats, Samples, host, n_samples, rows_between
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
@@ -376,8 +376,8 @@ def features_of(feature_map: OfSamples, X: Samples, checked: OfSamples) -> Sampl
 
 def terms_of_features(features: OfSamples, X: Samples, kernel: Kernel) -> int:
     """`Kernel.n_terms` of what a feature map makes of the samples, some of them at a time."""
-    starts = range(0, n_samples(X), _ROWS)
-    return max((kernel.n_terms(features(X[start : start + _ROWS])) for start in starts), default=0)
+    blocks = (host(rows_between(X, slice(start, start + _ROWS))) for start in range(0, n_samples(X), _ROWS))
+    return max((kernel.n_terms(features(block)) for block in blocks), default=0)
 
 
 def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = _ROWS) -> Floats:

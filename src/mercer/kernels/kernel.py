@@ -337,7 +337,8 @@ class Kernel(NamedParameters):
         """How many terms a sum over two samples has at most, but for exact zeros; none where they are whole numbers."""
         if self.accepts != "vectors":
             return 0
-        return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if is_sparse(X) else int(X.shape[1])
+        stored = is_sparse(X) and not isinstance(X, PlacedSamples)  # an engine does not say where its zeros are
+        return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if stored else int(X.shape[1])
 
     def majorant(self) -> Kernel:
         """A kernel M such that √(M(x, x) M(z, z)) is at least as large as k(x, z) and as any number it is made from.
