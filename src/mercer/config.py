@@ -48,6 +48,9 @@ def set_config(*, device: str | None = None) -> None:
 def config_context(*, device: str | None = None) -> Iterator[None]:
     """Change settings for a block of code; None leaves one as it is.
 
+    Threads and processes that joblib starts, as ``n_jobs=2`` of scikit-learn's searches does, do not see it. Threads
+    see `set_config`, and both the environment variable MERCER_DEVICE.
+
     Parameters
     ----------
     device : str, optional

@@ -159,6 +159,18 @@ def check_bounds_of_several(gram, K, C, level=np.float64):
             share_used(gram.product(c, rows), gram.errors(c, rows), true[:, k])
 
 
+def check_bounds_of_values(gram, K, level=np.float64):
+    """The bounds of a product with one column hold for the values themselves, wherever they are read."""
+    unit, everything = np.eye(len(K)), np.arange(len(K))
+    errors = np.column_stack([gram.errors(column, None, level) for column in unit])
+    used = share_used(gram.full(level), errors, K)
+    if level == np.float64:
+        back = np.ascontiguousarray(everything[::-1])
+        share_used(gram.block(everything, back), errors[:, back], K[:, back])
+        share_used(gram.kept().products(unit), errors, K)
+    return used
+
+
 def share_used(value, error, true):
     """The largest share of its bound that an error takes, which is at most 1; an infinite bound claims nothing."""
     assert not np.isnan(error).any()

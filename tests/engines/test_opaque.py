@@ -185,6 +185,12 @@ TOOLS = {
     ),
     "compress": lambda place: small(mercer.compress(machine(place, 1e-6), n_vectors=9)),
     "compress to samples": lambda place: mercer.compress(machine(place), n_vectors=9, X=place(X)).predict(place(NEW)),
+    "distance after compression": lambda place: [
+        mercer.compress(
+            mercer.SVC(tol=1e-8, kernel=kernel).fit(place(samples(X)), y), n_vectors=9, X=place(samples(X))
+        ).compression_.bound(place(samples(NEW)))
+        for kernel, samples in ((Gaussian(0.4), sp.csr_array), (Gaussian(0.4).of(lambda rows: rows[:, :2]), np.asarray))
+    ],
     "retrain": lambda place: small(
         mercer.compress(machine(place, 1e-6), n_vectors=9, X=place(X), y=place(y), retrain="loss")
     ),

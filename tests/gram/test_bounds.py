@@ -2,7 +2,8 @@
 
 K, the coefficients and their products are rational numbers here, so that nothing is allowed for the truth's own
 rounding. Each case says which share of its bound the worst error exceeds: a Gram whose bounds are multiplied by that
-share must be caught. Where it is less than a half, the docstring or comment says what else the bound counts.
+share must be caught. Where it is less than a half, the docstring or comment says what else the bound counts. Parts of a
+Gram, and what it shares or streams, have the same bounds.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from contracts.gram_contract import check_bounds, check_bounds_of_several, exact_numbers
+from contracts.gram_contract import check_bounds, check_bounds_of_several, check_bounds_of_values, exact_numbers
+from engines.opaque import ENGINE
 from mercer.gram import Gram, gram_for
 from mercer.gram.ball import Ball
 from mercer.gram.stored_gram import StoredField, StoredGram
@@ -82,13 +84,37 @@ def of_a_function():
     return Case(gram_for(kernel, X), exact_numbers(kernel(X)), np.float64, 0.1, C)
 
 
+# NumPy's blocks: distances may lose four digits before they are recomputed from differences, and the bound counts them
+# for any kernel. Sums of BLAS are shorter than d terms one after another.
+FAR = np.random.default_rng(1).normal(size=(12, 3)) + 70 * (np.arange(12) % 2)[:, None]
+NUMPY_SHARE = 1e-7
+
+
 def of_numpy_blocks():
-    """Distances may lose four digits before they are recomputed from differences: the bound counts them all."""
-    X = np.random.default_rng(1).normal(size=(20, 3)) + 70 * (np.arange(20) % 2)[:, None]
-    return of(Gaussian(0.1) + 0.1 * Linear(), Formula("gaussian + linear", gamma=0.1), X, used=NUMPY_SHARE)
+    return of(Gaussian(0.1) + 0.1 * Linear(), Formula("gaussian + linear", gamma=0.1), FAR, used=NUMPY_SHARE)
 
 
-NUMPY_SHARE = 1e-6
+def of_an_engine():
+    X = FAR[::2]
+    return Case(
+        ENGINE.gram(Gaussian(0.1), ENGINE.samples(X), 10**6, 1, 0.0),
+        exact_numbers(Formula("gaussian", 0.1).matrix(X)),
+        used=NUMPY_SHARE,
+    )
+
+
+def of_products_that_cancel():
+    """An indefinite kernel's values are small beside the numbers they are made from."""
+    X = 1e6 * np.random.default_rng(0).normal(size=(8, 4))
+    X[1:4] -= np.outer(X[1:4] @ X[0] / (X[0] @ X[0]), X[0])
+    K = exact_numbers(Formula("sigmoid").matrix(X)) + exact_numbers(Formula("polynomial", 1e-9, 1, -1.0).matrix(X))
+    return Case(gram_for(Sigmoid(1.0, 0.0) + Polynomial(1, 1e-9, -1.0), X), K, used=NUMPY_SHARE)
+
+
+def of_strings_with_features():
+    words = [letter * 3 for letter in "abcdefghijkl"]
+    kernel = Gaussian(0.1).of(lambda some: FAR[[ord(word[0]) - 97 for word in some]], accepts="sequences")
+    return Case(gram_for(kernel, words), exact_numbers(Formula("gaussian", 0.1).matrix(FAR)), used=NUMPY_SHARE)
 
 
 def stored(gram, K, store):
@@ -132,7 +158,7 @@ CASES = {
     "linear, CSR": lambda: of(Linear(), Formula("linear"), sp.csr_array(lost(800, float))),
     "linear, CSR, float32": lambda: of(Linear(), Formula("linear"), sp.csr_array(lost(800, F32)), F32),
     # Sums in twice the precision are rounded once, and four roundings are counted.
-    "linear, exact": lambda: of(Linear(), Formula("linear"), np.random.default_rng(0).random((30, 3)), "exact", 0.15),
+    "linear, exact": lambda: of(Linear(), Formula("linear"), np.random.default_rng(0).random((16, 3)), "exact", 0.15),
     "polynomial": lambda: of(Polynomial(2, 1.0, 0.0), Formula("polynomial", degree=2), lost(800, float)),
     "sigmoid": lambda: of(Sigmoid(0.3, 0.0), Formula("sigmoid", gamma=0.3), lost(800, float)),
     "Gaussian, norms": lambda: of(
@@ -146,6 +172,9 @@ CASES = {
     "given, exact": lambda: given("exact", 0.1),
     "a function": of_a_function,
     "NumPy blocks": of_numpy_blocks,
+    "products that cancel": of_products_that_cancel,
+    "strings with features": of_strings_with_features,
+    "an engine": of_an_engine,
     "stored, rounded": stored_rounded,
     "stored as computed": stored_as_computed,
     "an engine of its own": packed,
@@ -166,6 +195,16 @@ class Scaled:
         return Ball(u.value, self._share * u.error)
 
 
+GRAMS = [name for name in CASES if not name.startswith("stored")]
+FORMS = {
+    "view": lambda gram, rows: gram.view(rows),
+    "view of a view": lambda gram, rows: gram.view(rows[::-1].copy()).view(np.arange(len(rows))[::-1].copy()),
+    "copied": lambda gram, rows: gram.copied(rows, 10**6),
+    "copy of a view": lambda gram, rows: gram.view(rows).copied(np.arange(len(rows)), 10**6),
+    "streamed": lambda gram, rows: gram.view(rows).streamed(),
+}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_no_error_exceeds_its_bound_and_no_bound_can_be_smaller(name):
     case = CASES[name]()
@@ -175,14 +214,32 @@ def test_no_error_exceeds_its_bound_and_no_bound_can_be_smaller(name):
         check(Scaled(case.gram, case.used))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("stored")])
-def test_bounds_of_several_products_hold_too(name):
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", GRAMS)
+def test_parts_have_the_bounds_of_the_whole(name, form):
+    case = CASES[name]()
+    rows = np.arange(len(case.K))[::-1].copy()
+    gram, K, C = FORMS[form](case.gram, rows), case.K[np.ix_(rows, rows)], case.coefficients[rows]
+    assert case.used < check_bounds(gram, K, C, case.level) <= 1
+    with pytest.raises(AssertionError):
+        check_bounds(Scaled(gram, case.used), K, C, case.level)
+    check_bounds_of_values(gram, K)
+
+
+@pytest.mark.parametrize("name", GRAMS)
+def test_bounds_of_several_products_and_of_values_hold_too(name):
     case = CASES[name]()
     gram: Gram = case.gram
     C = np.random.default_rng(3).normal(size=(len(case.K), 4))
     C[0] = 0.0
-    for level in gram.levels:
-        check_bounds_of_several(gram, case.K, C, level)
+    for shared in (False, True):
+        if shared:
+            gram.share()
+        for level in gram.levels:
+            check_bounds_of_several(gram, case.K, C, level)
+            check_bounds(gram, case.K, case.coefficients, level)
+        check_bounds_of_values(gram, case.K)
     gram.refute()  # then the diagonal says nothing of the values
     check_bounds_of_several(gram, case.K, C)
     check_bounds(gram, case.K, C)
+    check_bounds_of_values(gram, case.K)

@@ -267,8 +267,10 @@ def ridges(kind):
             claims.append(Claim(part, truth, what=f"part {k} " if betas.shape[1] > 1 else ""))
             if betas.shape[1] == 1:
                 f = model.decision_function(s.given) if classifier else model.predict(s.given)
-                u = s.K() @ betas[:, 0]
-                broken += outputs("prediction", f, u, decimals(model.intercept_[0]), s, betas[:, 0])
+                u, sizes = s.K() @ betas[:, 0], np.abs(betas[:, 0])
+                if s.repeated:  # copies have w(t − f)/λ each, which is as far off as t and f are
+                    sizes = sizes + decimals(s.weight * np.abs(t)) / decimals(lam)
+                broken += outputs("prediction", f, u, decimals(model.intercept_[0]), s, sizes)
         return (checked(claims, model, s) if claims else []) + broken
 
     return check

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
+from engines.opaque import Opaque
 from mercer import kernels
+from mercer.gram.prepared import PreparedSamples
 from reference.cancelling_data import given, labels, samples, targets, weights
 from reference.decimals import ONE, ZERO, decimals, hundred_digits
 from reference.exact_kernels import Formula
@@ -17,6 +21,8 @@ from reference.given_matrices import GivenMatrix, given_matrix
 
 EPS = Decimal(2) ** -53
 SMALL = Decimal("1e-10")
+# Where kernel values are computed: by this machine's core, by the kernel itself in NumPy, or by an engine.
+ENGINES = ("core", "blocks", "opaque")
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class Problem:
     weights: str | None = None
     dtype: str = "f8"  # of the samples, or the kind of a precomputed matrix
     csr: bool = False
+    engine: str = "core"
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ def setting(problem):
     sample_weight = weights(p.weights, p.n, p.seed)
     return Setting(
         problem=p,
-        given=handed,
+        given=on_the_engine(handed) if p.engine == "opaque" else handed,
         X=X,
         labels=labels(plain, p.n_classes, p.seed),
         targets=targets(plain, p.size, p.seed),
@@ -164,6 +171,22 @@ def setting(problem):
         formula=formula,
         kernel=parameters,
     )
+
+
+def on_the_engine(X):
+    """X as the engine's own array, of float32 or float64 as it asks for."""
+    return Opaque(X if X.dtype in (np.float32, np.float64) else X.astype(np.float64))
+
+
+def computed_by(engine) -> AbstractContextManager[Any]:
+    """While kernel values are computed there; X of the right type chooses the opaque engine."""
+    return patch.object(PreparedSamples, "of", lambda *_: None) if engine == "blocks" else nullcontext()
+
+
+def read(vectors):
+    """A machine's vectors as numbers, wherever they live."""
+    vectors = vectors.host() if hasattr(vectors, "host") else vectors
+    return np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors, dtype=np.float64)
 
 
 # The problems that were refused, of which there must be few.

@@ -5,6 +5,12 @@ from promises.false_claims import Problem
 # What was found once. The first group are the constructions of the first walk through the library: fused Gaussians far
 # from their centre, b·Σβ left out of the gap, cosines that overflow, joint machines outside their set, float32 input.
 FOUND = {
+    "hard margin of samples that live with an engine": Problem(
+        "hard SVC", kernel="Linear()", n=37, d=5, exponent=2.0, seed=1431, engine="opaque"
+    ),
+    "copies of wide weights in a ridge": Problem(
+        "RLSRegressor", {"bias": False}, "chi2", "repeated rows", n=36, seed=3604, C=100.0, gamma=10.0, weights="wide"
+    ),
     **{
         f"clusters 1e{k} apart": Problem("SVC", family="clusters", n=40, exponent=k, C=10.0, gamma=1.0)
         for k in (6.0, 7.0, 8.0, 15.0)

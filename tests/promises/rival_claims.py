@@ -4,6 +4,8 @@ A rival is any other point of the same problem. Its value is computed in a hundr
 it comes from: the optimum lies below it. Hence dual ≤ rival, and value at the solution − rival ≤ gap.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from mercer import (
@@ -18,7 +20,7 @@ from mercer import (
 )
 from mercer.errors import NotSeparableError
 from promises.dual_claims import LIMITS, binary_parts, full, parts_of
-from promises.false_claims import EPS, SMALL, against, fitted, proves_too_much
+from promises.false_claims import EPS, SMALL, against, fitted, proves_too_much, read, setting
 from reference.decimals import INFINITY, ONE, ZERO, decimals, exp, solve, zeros
 from reference.exact_duals import HALF
 
@@ -43,7 +45,8 @@ def _powered(excess, prices, squared):
 
 
 def _other_ways(kind, options, s, target):
-    """Solutions of the same problem found otherwise."""
+    """Solutions of the same problem found otherwise, by this machine's core."""
+    s = setting(replace(s.problem, engine="core"))
     found = []
     for way in ("newton", "dual"):
         rival = fitted(kind(**{**options, "solver": way, "tol": 1e-9, "max_time": 1.0}), s, target)
@@ -194,8 +197,7 @@ def nystrom(kind):
         model = fitted(made, s, s.labels if classifier else s.targets)
         if model is None or (classifier and p.n_classes > 2):
             return []
-        Z = model.landmarks_
-        Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
+        Z = read(model.landmarks_)
         t = decimals(np.where(s.labels == 1, 1.0, -1.0) if classifier else s.targets)
         K, N = s.formula.matrix(s.X, Z), s.formula.matrix(Z)
         weight, lam, m = decimals(s.weight), decimals(lam), len(Z)
@@ -242,8 +244,7 @@ def pegasos(s):
         w = decimals(model.coef_[0])
         own = value(decimals(s.X) @ w + b, w @ w + b * b)
     else:
-        Z = model.support_vectors_
-        Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
+        Z = read(model.support_vectors_)
         beta = decimals(np.atleast_2d(model.dual_coef_)[0])
         constant = ONE if regularised else ZERO
         f = (s.formula.matrix(s.X, Z) + constant) @ beta if len(Z) else zeros(p.n)

@@ -60,7 +60,10 @@ class Provable(Protocol):
         ...
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
-        """Bounds as those of `product_bound` for one vector, without the product: they may be larger."""
+        """Bounds as those of `product_bound` for one vector, without the product: they may be larger.
+
+        They hold for exact sums of the values of `block`, `full` and `kept` too, whatever these are computed with.
+        """
         ...
 
 

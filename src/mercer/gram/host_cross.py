@@ -12,7 +12,7 @@ from mercer.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
 from mercer.data.chunks import Chunk
 from mercer.gram.prepared import CHUNK_ROWS, EXACT, PreparedSamples
 from mercer.gram.protocols import Doubt, Totals
-from mercer.gram.source import error_of_features, finite_values
+from mercer.gram.source import finite_values, value_error
 from mercer.kernels import Kernel
 
 # Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
@@ -158,9 +158,7 @@ class HostCross:
             errors = prepared.rounding.errors(sizes, sizes[[longest]], np.ones(1), level)
             shares = np.divide(errors, root * root[longest], out=np.zeros(self.m), where=root * root[longest] > 0)
             return float(shares.max())
-        if self.kernel.accepts != "vectors" or self.kernel.given:
-            return 0.0
-        return error_of_features(self.kernel, self._points.shape[1])
+        return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self._points)
 
     def _diagonal(self, X: Any) -> Floats:
         """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""

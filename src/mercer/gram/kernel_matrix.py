@@ -23,7 +23,7 @@ from mercer.gram.linear_gram import HostLinearGram, linear_scale, linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
-from mercer.gram.source import Source, finite_values, kernel_diagonal
+from mercer.gram.source import Source, finite_values, kernel_diagonal, partial_sums
 from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
@@ -150,8 +150,10 @@ class KernelMatrix:
         prepared = self._source.prepared
         if prepared is not None and not self._stored:
             return prepared.rounding.reach(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
-        # Of any other K the diagonal says nothing: the largest value seen so far stands in.
-        return np.full(self.n, max(self._roots.max(initial=0.0), math.sqrt(self._source.largest)))
+        # Of any other K the diagonal says nothing.
+        least = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
+        majorants = self._source.majorants
+        return least if majorants is None else np.maximum(least, majorants[self._global(np.arange(self.n))])
 
     @cached_property
     def _roots(self) -> Floats:
@@ -249,7 +251,8 @@ class KernelMatrix:
         if coefficients.ndim == 2:
             return self._several_bounds(coefficients, rows, level)
         if level == EXACT and self._stored:
-            return self._partial_sums(coefficients, rows)
+            rows = np.arange(self.n) if rows is None else rows
+            return partial_sums(self._evaluate, coefficients, rows, self._source.value_error, self.reach)
         if level == EXACT and self._linear_rows is not None:
             return self._doubled_product(coefficients, rows)
         if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
@@ -283,18 +286,6 @@ class KernelMatrix:
         # One matrix product sums all columns, in whatever order.
         summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (reach @ size)
         return Ball(self.products(C, rows, level), errors + np.outer(reach if rows is None else reach[rows], summed))
-
-    def _partial_sums(self, coefficients: Floats, rows: Indices | None) -> Ball:
-        """Given values, in partial sums of about √n of them."""
-        rows = np.arange(self.n) if rows is None else rows
-        J, few = coefficients.nonzero()[0], math.isqrt(self.n) + 1
-        c, u, size = coefficients[J], np.zeros(len(rows)), np.zeros(len(rows))
-        for some in row_blocks(len(rows), 8 * len(J)):
-            K = self._evaluate(rows[some], J)
-            for left in range(0, len(J), few):
-                u[some] += K[:, left : left + few] @ c[left : left + few]
-            size[some] = np.abs(K, out=K) @ np.abs(c)
-        return Ball(u, gamma(2 * few + 8) * size)
 
     def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
         """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, PickedRows, gamma, is_sparse, row_blocks
+from mercer.arrays import Floats, Indices, PickedRows, gamma, row_blocks
+from mercer.gram.ball import Ball
 from mercer.gram.prepared import PreparedSamples
-from mercer.gram.rounding import conditioning, generic_error
+from mercer.gram.rounding import DOUBLE, conditioning, generic_error
 from mercer.kernels import Kernel
+
+# Of numbers beyond float64's range, up to the square of this: infinity times 0 is no bound.
+_LARGEST_ROOT = 1e300
 
 
 class Source:
@@ -30,8 +35,25 @@ class Source:
 
     @cached_property
     def value_error(self) -> float:
-        """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given."""
-        return 0.0 if self.matrix is not None else value_error(self.kernel, self.X)
+        """The error of a value that the kernel computes itself, in units of √(k_ii k_jj); none where it was given.
+
+        A matrix that is stored was given only if the kernel says so: `KernelMatrix.share` stores computed values.
+        """
+        return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self.X)
+
+    @property
+    def root_of_largest(self) -> float:
+        """r with r² at least the largest value so far, as it is or should be."""
+        return math.sqrt(self.largest) * (1 + self.value_error + 4 * DOUBLE)
+
+    @cached_property
+    def majorants(self) -> Floats | None:
+        """√M(x, x) of every sample, where M is the kernel's `majorant`; None where a user gave values or a function."""
+        if self.kernel.accepts == "gram" or self.kernel.given:
+            return None
+        with np.errstate(over="ignore"):
+            roots = np.sqrt(np.abs(self.kernel.majorant().diag(self.X))) * (1 + self.value_error + 4 * DOUBLE)
+        return np.asarray(np.minimum(roots, _LARGEST_ROOT))
 
     def saw(self, values: Floats) -> None:
         """Remember the largest value of a kernel that is not positive definite."""
@@ -48,17 +70,16 @@ def kernel_diagonal(kernel: Kernel, X: Any) -> Floats:
 def value_error(kernel: Kernel, *samples: Any) -> float:
     """The error of a value that the kernel computes between any of these samples, in units of √(k_ii k_jj).
 
-    What a function of the user's returns is k. Of sequences, values are sums of counts and at most a few quotients.
+    Of a kernel that is not positive definite, in those of its `majorant`. What a function of the user's returns is k.
+    Of sequences, values are sums of counts, or of numbers with at most a few quotients.
     """
     if kernel.given:
         return 0.0
-    return error_of_features(kernel, max(map(_terms, samples))) if kernel.accepts == "vectors" else gamma(64)
-
-
-def error_of_features(kernel: Kernel, d: int) -> float:
-    """`value_error` for vectors of d features."""
+    n_terms = max(map(kernel.n_terms, samples))
+    if kernel.compares != "vectors":
+        return gamma(64 + n_terms)
     stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
-    return generic_error(d, stretched, kernel.n_factors)
+    return generic_error(n_terms, stretched, kernel.n_factors)
 
 
 def _factors(kernel: Kernel) -> Iterator[Floats]:
@@ -74,11 +95,6 @@ def _largest(values: Floats) -> float:
     return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
 
 
-def _terms(X: Any) -> int:
-    """How many terms a sum over two samples' features has at most: entries that neither has are exact zeros."""
-    return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if is_sparse(X) else int(X.shape[1])
-
-
 def finite_values(values: Floats, kernel: Kernel) -> Floats:
     """These values of the kernel, or an error if one of them overflowed."""
     if not np.isfinite(values).all():
@@ -88,3 +104,23 @@ def finite_values(values: Floats, kernel: Kernel) -> Floats:
             f"degree, gamma or coef0"
         )
     return values
+
+
+def partial_sums(
+    values: Callable[[Indices, Indices], Floats], coefficients: Floats, rows: Indices, value_error: float, reach: Floats
+) -> Ball:
+    """K[rows] @ coefficients of values that are stored, in partial sums of about √n of them.
+
+    The values themselves are off by `value_error`, in units of r_i r_j with these r: 0 where they were given.
+    """
+    J, few = coefficients.nonzero()[0], math.isqrt(len(coefficients)) + 1
+    c, u, size = coefficients[J], np.zeros(len(rows)), np.zeros(len(rows))
+    for some in row_blocks(len(rows), 8 * len(J)):
+        K = values(rows[some], J)
+        for left in range(0, len(J), few):
+            u[some] += K[:, left : left + few] @ c[left : left + few]
+        size[some] = np.abs(K, out=K) @ np.abs(c)
+    error = gamma(2 * few + 8) * size
+    if value_error:
+        error += 1.01 * value_error * float(np.abs(c) @ reach[J]) * reach[rows]
+    return Ball(u, error)

@@ -49,13 +49,13 @@ class StoredGram:
     gram: Gram
     level: Precision  # the precision in which the Gram computed the values
     unit: float  # by how much rounding changed them since: |δk_ij| ≤ unit · size_i · size_j
-    sizes: Floats  # the Gram's `reach`
+    sizes: Floats  # `reach` of the Gram that proves
 
     @classmethod
     def plain(cls, gram: Gram) -> StoredGram:
         """K as the Gram computes it fastest."""
         level = gram.precisions[0]
-        return cls(gram.full(level), gram, level, 0.0, gram.reach)
+        return cls(gram.full(level), gram, level, 0.0, gram.proof.reach)
 
     @classmethod
     def of(cls, gram: Gram) -> StoredGram:
@@ -70,7 +70,7 @@ class StoredGram:
         values[everything, everything] = gram.diagonal
         if not largest < _LARGEST_VALUE:
             raise FloatingPointError(f"float32 does not hold the values of {gram.kernel!r}; scale the features")
-        return cls(values, gram, np.float64, 1.01 * SINGLE, gram.reach)
+        return cls(values, gram, np.float64, 1.01 * SINGLE, gram.proof.reach)
 
     @property
     def n(self) -> int:
@@ -82,12 +82,17 @@ class StoredGram:
         return np.concatenate([self.values, self.values], axis=1)
 
     def errors(self, coefficients: Floats) -> Floats:
-        """How far each row's product with these coefficients can be from the true one, if it is summed in float64."""
+        """How far each row's product with these coefficients can be from the true one, if it is summed in float64.
+
+        Of values whose Gram leaves proofs to another one nothing is known.
+        """
         used = np.flatnonzero(coefficients)
+        if self.gram.proof is not self.gram:
+            return np.full(self.n, np.inf if len(used) else 0.0)
         mass = float(np.abs(coefficients[used]) @ self.sizes[used])
         stored = (self.unit + (len(used) + 4) * DOUBLE) * 1.01 * mass * self.sizes
         stored += _UNDERFLOW * float(np.abs(coefficients[used]).sum())
-        return stored + self.gram.proof.errors(coefficients, level=self.level)
+        return stored + self.gram.errors(coefficients, level=self.level)
 
 
 def _blocks(gram: Gram) -> Iterator[tuple[slice, slice, Floats]]:
@@ -138,14 +143,14 @@ class StoredField:
 
     @property
     def reach(self) -> Floats:
-        return self.gram.reach
+        return self.gram.proof.reach
 
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
-        return self.gram.errors(coefficients, rows, level)
+        return self.gram.proof.errors(coefficients, rows, level)
 
     @property
     def levels(self) -> tuple[Precision, ...]:
-        return (_STORED, *(level for level in self.gram.levels if level != np.float32))
+        return (_STORED, *(level for level in self.gram.proof.levels if level != np.float32))
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         """u and e of the field's own β, which these must be the coefficients of; a better level is remembered."""
@@ -206,7 +211,7 @@ class StoredField:
 
     def sharpen(self, rows: Indices) -> None:
         """Recompute u on some rows of the stored K in float64."""
-        self.u[rows], self.e[rows] = self.stored.gram.product_bound(self._coefficients, rows, np.float64)
+        self.u[rows], self.e[rows] = self.stored.gram.proof.product_bound(self._coefficients, rows, np.float64)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer import parameters
-from mercer.arrays import Floats, Samples, n_samples
+from mercer.arrays import Floats, Samples, host, n_samples, rows_between
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
@@ -21,6 +21,8 @@ from mercer.kernels.terms import Terms
 
 # How tightly an expression binds: a part that binds less tightly than its surroundings is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)
+# Samples whose features are computed at a time.
+_ROWS = 1024
 
 
 class Composite(Kernel):
@@ -75,11 +77,23 @@ class Composite(Kernel):
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
-        parts = self.parts
-        bound = {name: part.bind(X, sample_weight) for name, part in parts.items()}
-        if all(bound[name] is part for name, part in parts.items()):
+        return self._with({name: part.bind(X, sample_weight) for name, part in self.parts.items()})
+
+    def _with(self, parts: dict[str, Kernel]) -> Kernel:
+        """The same of other parts."""
+        if all(parts[name] is part for name, part in self.parts.items()):
             return self
-        return type(self)(**{**self.get_params(deep=False), **bound})
+        return type(self)(**{**self.get_params(deep=False), **parts})
+
+    @property
+    def compares(self) -> Domain:
+        return "vectors" if any(part.compares == "vectors" for part in self.parts.values()) else self.accepts
+
+    def n_terms(self, X: Samples) -> int:
+        return max(part.n_terms(X) for part in self.parts.values())
+
+    def majorant(self) -> Kernel:
+        return self._with({name: part.majorant() for name, part in self.parts.items()})
 
     def recipe(self) -> Recipe | None:
         rule = self._rules[0]
@@ -166,6 +180,13 @@ class Normalised(Composite):
     @property
     def n_factors(self) -> int:
         return 2 * self.kernel.n_factors  # k(x, z), and the roots of k(x, x) and k(z, z)
+
+    def majorant(self) -> Kernel:
+        # M(x, z) over the roots, each of which is as far off as M(x, x) is.
+        part = self.kernel
+        if part.positive_definite == "yes":
+            return self
+        return (part.majorant() ** 3).scaled_by(lambda X: part.diag(X) ** -1.5)
 
     def diag(self, X: Samples) -> Floats:
         return np.ones_like(self._lengths(X))
@@ -320,6 +341,13 @@ class PulledBack(_ThroughFunction):
     def diag(self, X: Samples) -> Floats:
         return in_row_blocks(lambda rows: self.kernel.diag(self._features(rows)), self._samples(X))
 
+    @property
+    def compares(self) -> Domain:
+        return self.kernel.compares
+
+    def n_terms(self, X: Samples) -> int:
+        return terms_of_features(self._features, X, self.kernel)
+
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         for name, place, slope in self.kernel._slopes(self._features(X), self._features(Z)):
             yield f"kernel__{name}", place, slope
@@ -346,7 +374,13 @@ def features_of(feature_map: OfSamples, X: Samples, checked: OfSamples) -> Sampl
     return features
 
 
-def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = 1024) -> Floats:
+def terms_of_features(features: OfSamples, X: Samples, kernel: Kernel) -> int:
+    """`Kernel.n_terms` of what a feature map makes of the samples, some of them at a time."""
+    blocks = (host(rows_between(X, slice(start, start + _ROWS))) for start in range(0, n_samples(X), _ROWS))
+    return max((kernel.n_terms(features(block)) for block in blocks), default=0)
+
+
+def in_row_blocks(function: Callable[[Samples], Floats], X: Samples, step: int = _ROWS) -> Floats:
     """One number per sample, from `step` samples at a time, so that their features need little memory."""
     n = n_samples(X)
     out = np.empty(n)

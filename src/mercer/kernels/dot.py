@@ -132,6 +132,9 @@ class Polynomial(_OfAffineProduct):
     def _slope_at(self, t: Floats) -> Floats:
         return self.degree * integer_power(t, int(self.degree) - 1) if self.degree else np.zeros_like(t)
 
+    def majorant(self) -> Kernel:
+        return self if self.coef0 >= 0 else Polynomial(self.degree, self.gamma, -self.coef0)
+
     def terms(self) -> Terms | None:
         return polynomial_term(self._gamma(), float(self.coef0), int(self.degree))
 
@@ -191,6 +194,9 @@ class Sigmoid(_OfAffineProduct):
 
     def _slope_at(self, t: Floats) -> Floats:
         return 1.0 / np.cosh(t) ** 2
+
+    def majorant(self) -> Kernel:
+        return Polynomial(1, self.gamma, abs(self.coef0) + 1)  # of the argument, and of its tanh
 
     def recipe(self) -> Recipe:
         return Recipe("dot", "sigmoid", (self._gamma(), float(self.coef0)))

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from mercer import parameters
 from mercer.arrays import Floats, Samples, mirror, n_samples
-from mercer.kernels.composite import features_of, in_row_blocks
+from mercer.kernels.composite import features_of, in_row_blocks, terms_of_features
+from mercer.kernels.dot import Linear
 from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Domain, Kernel, OfSamples, OfTwoBlocks
 from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
 
@@ -168,6 +169,13 @@ class FromFeatureMap(Kernel):
 
     def diag(self, X: Samples) -> Floats:
         return in_row_blocks(lambda rows: squared_lengths(self._features(rows)), self._samples(X))
+
+    @property
+    def compares(self) -> Domain:
+        return "vectors"
+
+    def n_terms(self, X: Samples) -> int:
+        return terms_of_features(self._features, X, Linear())
 
     def _features(self, X: Samples) -> Samples:
         self._check()

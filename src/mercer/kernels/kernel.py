@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from mercer.arrays import Floats, Samples, host, mirror, n_samples
+from mercer.arrays import Floats, Samples, host, is_sparse, mirror, n_samples
 from mercer.engine import PlacedSamples, placed, together
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
@@ -58,6 +58,7 @@ _KNOWN_OF_THE_FORMULA = [
     "diag",
     "recipe",
     "terms",
+    "majorant",
     "positive_definite",
     "strictly_positive_definite",
     "universal",
@@ -327,6 +328,25 @@ class Kernel(NamedParameters):
     def given(self) -> bool:
         """Whether its values are what a user's function returns, so that rounding inside of it is not our error."""
         return False
+
+    @property
+    def compares(self) -> Domain:
+        """What values are computed from: what a sample is, or what a feature map makes of it."""
+        return self.accepts
+
+    def n_terms(self, X: Samples) -> int:
+        """How many terms a sum over two samples has at most, but for exact zeros; none where they are whole numbers."""
+        if self.accepts != "vectors":
+            return 0
+        stored = is_sparse(X) and not isinstance(X, PlacedSamples)  # an engine does not say where its zeros are
+        return min(X.shape[1], 2 * int(np.diff(X.indptr).max(initial=0))) if stored else int(X.shape[1])
+
+    def majorant(self) -> Kernel:
+        """A kernel M such that √(M(x, x) M(z, z)) is at least as large as k(x, z) and as any number it is made from.
+
+        It is the kernel itself if that is positive definite, or a function of the user's.
+        """
+        return self
 
     @property
     def n_factors(self) -> int:

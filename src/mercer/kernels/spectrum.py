@@ -72,6 +72,9 @@ class Spectrum(Kernel):
         totals = np.array([sum(count * count for count in self._spectrum(x).values()) for x in X], dtype=np.float64)
         return (totals > 0).astype(np.float64) if self.normalise else totals
 
+    def n_terms(self, X: Samples) -> int:
+        return max((len(sample) for sample in X), default=0) if self.normalise else 0
+
     def _spectrum(self, sample: str) -> Counter[str]:
         return Counter(sample[i : i + self.length] for i in range(len(sample) - self.length + 1))
 

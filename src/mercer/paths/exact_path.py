@@ -142,7 +142,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
     while C > 0:
-        violation = certify(found.problem_at(C), found.gram, found.at(C, K)[0], tol)[0].violation
+        violation = certify(found.problem_at(C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
         if violation <= tol or found.start >= C:
             found.note(violation)
             break

@@ -16,7 +16,7 @@ from mercer.data.merging import Merged
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Solved, Task
-from mercer.gram import Gram
+from mercer.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution
 
@@ -102,12 +102,12 @@ def _proven(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProb
     if not isinstance(problem, DualProblem):
         raise ValueError("a joint machine of several classes has no α for each sample; certify takes 'ovo' and 'ovr'")
     given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
-    found = [_proof(problem, gram, beta) for beta in _feasible(problem, given)]
+    found = [_proof(problem, gram.proof, beta) for beta in _feasible(problem, given)]
     solution, proof = min(found, key=lambda one: one[1].gap)
     return Solved(task, solution, proof)
 
 
-def _proof(problem: DualProblem, gram: Gram, beta: Floats) -> tuple[Solution, Certificate]:
+def _proof(problem: DualProblem, gram: Provable, beta: Floats) -> tuple[Solution, Certificate]:
     if _is_hard(problem):
         proof = certify_hard_margin(problem, gram, beta)
         # β'Kβ = 0 for Σα > 0: there is no margin at all, and no finite bound on ½‖w‖².

@@ -221,7 +221,8 @@ def refuse_both_labels(merged: Merged, n_threads: int) -> None:
 def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
     """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
 
-    With a free bias the hulls may lie anywhere. Any other kernel, and sparse rows, keep the fit's own place.
+    With a free bias the hulls may lie anywhere. Any other kernel, and rows that are sparse or an engine's, keep the
+    fit's own place.
     """
     X, kernel = fit.merged.X, fit.kernel
     assert kernel is not None

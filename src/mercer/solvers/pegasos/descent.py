@@ -209,7 +209,7 @@ class KernelSpace:
 
     def outputs_bound(self, w: Ball) -> Ball:
         """Of coordinates that are right up to a few roundings: the bounds of the Gram are far above these."""
-        u, e = self.gram.product_bound(w.value)
+        u, e = self.gram.proof.product_bound(w.value)
         mass = self.shift * float(np.abs(w.value).sum())
         return Ball(u + self.shift * w.value.sum(), e + gamma(self.n + 8) * mass + gamma(2) * (np.abs(u) + mass))
 
