@@ -385,3 +385,25 @@ def test_samples_do_not_follow_what_the_user_writes_later(device):
     before = model.decision_function(data(5))
     X.zero_()
     np.testing.assert_array_equal(model.decision_function(data(5)), before)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "metric", "sum"])
+def test_values_of_samples_far_apart_keep_their_digits(name, device):
+    """Norms a million times the distances: values come from differences then."""
+    X = data(40, 6) + 1e7 * (np.arange(40) % 2)[:, None]
+    kernel = RECIPES.get(name, Gaussian(0.3) + Gaussian(0.1))
+    K, gram = kernel(X), there(kernel, X)
+    assert gram.precisions == (np.float64,)
+    np.testing.assert_allclose(gram.full(), K, rtol=0, atol=1e-8)  # of a metric the kernel's own values lose as much
+    np.testing.assert_allclose(ENGINE.samples(X).values(kernel), K, rtol=0, atol=1e-8)
+    c = data(40, 1)
+    check_evaluation_contract(Evaluated(kernel, X, c), X[::-1] + 0.5, kernel(X[::-1] + 0.5, X) @ c, atol=1e-6)
+
+
+def test_float32_samples_are_predicted_in_float64_where_float32_is_too_coarse(device):
+    X, c = 30 * data(90, 6).astype(np.float32), 1e3 * data(90, 1)
+    for kernel in (Gaussian(0.01), Polynomial(3, 1.0, 1.0), Gaussian(0.01) + Linear()):
+        values = kernel(X.astype(np.float64), X.astype(np.float64)) @ c
+        check_evaluation_contract(Evaluated(kernel, X, c), X, values, 1e-12 * np.abs(values).max())
+    values = Gaussian(0.01)(X.astype(np.float64), X.astype(np.float64)) @ (1e-6 * c)
+    check_evaluation_contract(Evaluated(Gaussian(0.01), X, 1e-6 * c), X, values, 1e-4)

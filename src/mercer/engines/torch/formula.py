@@ -14,7 +14,7 @@ from typing import Any
 from mercer.arrays import row_blocks
 from mercer.engines.torch.numbers import hyperbolic_tangent, matmul, power_of_two, to_device, torch
 from mercer.gram.prepared import CANCELLED_EXPONENT
-from mercer.gram.rounding import DOUBLE
+from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
 
@@ -39,8 +39,8 @@ class Rows:
 class Formula:
     """A kernel whose values a device can compute; `recipe` is None for one that is made of several."""
 
-    def __init__(self, kernel: Kernel, leaves: list[Leaf]) -> None:
-        self._kernel, self._leaves = kernel, leaves
+    def __init__(self, kernel: Kernel, leaves: list[Leaf], n_features: int) -> None:
+        self._kernel, self._leaves, self._n_features = kernel, leaves, n_features
         self.recipe: Recipe | None = kernel.recipe()
 
     @classmethod
@@ -48,7 +48,16 @@ class Formula:
         """For samples like these, about whose mean rows are taken."""
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)
-        return cls(kernel, leaves)
+        return cls(kernel, leaves, X.shape[1])
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """The bounds of a single recipe; a kernel of several has none here."""
+        if self.recipe is None:
+            return None
+        factor = self.recipe.factor
+        mapped, terms = (0, self._n_features) if factor is None else factor.shape
+        return Rounding(self.recipe, terms, sparse=False, mapped=mapped)
 
     @property
     def cancels(self) -> bool:

@@ -66,13 +66,7 @@ class Source:
 
     @cached_property
     def rounding(self) -> Rounding | None:
-        """The bounds of a single recipe; a kernel of several has none here."""
-        recipe = None if self.formula is None else self.formula.recipe
-        if recipe is None:
-            return None
-        mapped = 0 if recipe.factor is None else recipe.factor.shape[0]
-        terms = self.X.shape[1] if recipe.factor is None else recipe.factor.shape[1]
-        return Rounding(recipe, terms, sparse=False, mapped=mapped)
+        return None if self.formula is None else self.formula.rounding
 
     @property
     def differences(self) -> bool:
