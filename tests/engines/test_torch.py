@@ -253,7 +253,7 @@ def test_bounds_of_sums_over_many_columns(device):
 
 
 def on(device, values):
-    return torch.as_tensor(values, device="cpu" if device == "torch-cpu" else device)
+    return torch.tensor(values, device="cpu" if device == "torch-cpu" else device)  # a copy
 
 
 def exponents():
