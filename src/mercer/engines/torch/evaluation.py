@@ -13,13 +13,13 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 from mercer.engines.torch.formula import Formula
-from mercer.engines.torch.numbers import TILE_BYTES, floats, matmul, places, to_device, to_host, torch
+from mercer.engines.torch.numbers import TILE_BYTES, floats, places, to_device, to_host, torch
 from mercer.engines.torch.samples import TorchSamples
 from mercer.gram.evaluation import InFloat32
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense
 
-# Vectors whose products are summed in the precision of the samples before they are added up in float64.
+# Vectors whose values are computed at a time.
 _SUMMED_VECTORS = 2048
 
 
@@ -77,7 +77,7 @@ class TorchEvaluation:
         assert self._vectors is not None
         key = (dtype, like.device)
         if key not in self._prepared:
-            C = to_device(self._coefficients, like, dtype)
+            C = to_device(self._coefficients, like)
             self._prepared[key] = self._rows(self._vectors.rows.to(like.device), dtype), C
         return self._prepared[key][0]
 
@@ -88,7 +88,7 @@ class TorchEvaluation:
         total = torch.zeros((len(part), C.shape[1]), dtype=torch.float64, device=part.device)
         for left in range(0, vectors.n, _SUMMED_VECTORS):
             some = slice(left, left + _SUMMED_VECTORS)
-            total += matmul(self._formula.block(rows, vectors[some]), C[some])
+            total += self._formula.block(rows, vectors[some]).double() @ C[some]
         return total
 
 
