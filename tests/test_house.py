@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -142,7 +143,8 @@ def calls(path: Path) -> set[str]:
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         # A Gaussian process is no fit, and its covariance matrix is factored where it lives.
-        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "unsupervised", "theory"}),
+        # An engine leaves to this machine what it does not compute itself.
+        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory"}),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),
@@ -158,7 +160,7 @@ def test_nothing_above_gram_looks_inside_one() -> None:
     makers = {"BlockBuffer", "PreparedSamples", "KernelMatrix", "TiledField", "TiledJointField"}
     makers |= {"HostField", "HostJointField", "HostRows", "HostLinearGram", "HostCross"}
     for path in FILES:
-        if room(path) == "gram":
+        if room(path) in ("gram", "engines"):  # an engine is such a place
             continue
         attributes = [node for node in nodes(path) if isinstance(node, ast.Attribute)]
         assert not inside & {node.attr for node in attributes}, path
@@ -216,6 +218,15 @@ def test_engines_are_not_named_above_them() -> None:
             names |= {node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)}
             assert not {name for name in names if name.partition(".")[0] in ("torch", "triton", "dask", "distributed")}
             assert not re.search(r"engine\.device ==|device == \"c", path.read_text()) or path.name == "engine.py", path
+
+
+def test_torch_is_imported_by_its_engine_alone() -> None:
+    """mercer is imported without it, and runs without it."""
+    imports = re.compile(r"^\s*(import|from) (torch|triton)\b|(import_module|require)\(\"(torch|triton)", re.MULTILINE)
+    users = {str(path.relative_to(SOURCE)) for path in FILES if imports.search(path.read_text())}
+    assert users - {"runtime/versions.py"} == {"engines/torch/fused.py", "engines/torch/numbers.py"}
+    code = "import sys, mercer; mercer.SVC().fit([[0.0], [1.0]], [0, 1]); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_certificate_asks_a_gram_for_proofs_alone() -> None:
@@ -299,6 +310,9 @@ def test_the_inner_solver_is_called_from_one_loop() -> None:
     assert callers == ["decomposition.py"]
 
 
+COMPOSITES = {"Sum", "Product", "Scaled", "Shifted", "Power", "Exponential"}
+
+
 def test_no_kernel_is_named_outside_its_room() -> None:
     classes = {n for n, c in vars(kernels).items() if inspect.isclass(c) and issubclass(c, kernels.Kernel)} - {"Kernel"}
     assert len(classes) > 10
@@ -307,6 +321,8 @@ def test_no_kernel_is_named_outside_its_room() -> None:
             continue
         used = {n.id for n in nodes(path) if isinstance(n, ast.Name)}
         imported = {a.name for n in nodes(path) if isinstance(n, ast.ImportFrom) for a in n.names}
+        if room(path) == "engines":  # which reads how a kernel is made of others, each of which has a recipe
+            imported, used = imported - COMPOSITES, used - COMPOSITES
         assert not classes & (used | imported), f"{path} names {classes & (used | imported)}"
 
 

@@ -39,8 +39,8 @@ class Rows:
 class Formula:
     """A kernel whose values a device can compute; `recipe` is None for one that is made of several."""
 
-    def __init__(self, kernel: Kernel, leaves: list[Leaf], n_features: int) -> None:
-        self._kernel, self._leaves, self._n_features = kernel, leaves, n_features
+    def __init__(self, kernel: Kernel, leaves: list[Leaf], width: int) -> None:
+        self._kernel, self._leaves, self._width = kernel, leaves, width
         self.recipe: Recipe | None = kernel.recipe()
 
     @classmethod
@@ -56,7 +56,7 @@ class Formula:
         if self.recipe is None:
             return None
         factor = self.recipe.factor
-        mapped, terms = (0, self._n_features) if factor is None else factor.shape
+        mapped, terms = (0, self._width) if factor is None else factor.shape
         return Rounding(self.recipe, terms, sparse=False, mapped=mapped)
 
     @property
