@@ -18,8 +18,8 @@ from mercer.engine import PlacedSamples, placed, together
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Flags = NDArray[np.bool_]
-# What a kernel compares: the rows of an array or of a CSR matrix, or a sequence of strings. These have no common type
-# that a checker knows.
+# What a kernel compares: rows of an array or of a CSR matrix, a sequence of strings, or an engine's `PlacedSamples`. A
+# union would say too little: whoever computes has an array or a CSR matrix, and no type that a checker knows is both.
 Samples = Any
 # Samples as users hand them over: rows of numbers, also a frame's, sparse rows, a kernel matrix, or strings.
 Data = ArrayLike | sp.sparray | sp.spmatrix | Sequence[str]

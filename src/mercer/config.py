@@ -35,6 +35,11 @@ def set_config(*, device: str | None = None) -> None:
     device : str, optional
         Where data of this machine are computed: "cpu" is this machine. Data that live elsewhere are computed there,
         whatever this says.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.set_config(device="cpu")
     """
     _process.update(_given(device))
 

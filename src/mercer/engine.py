@@ -145,6 +145,10 @@ class Engine(Protocol):
         """Targets or weights of the engine's own type as an array of this machine."""
         ...
 
+    def given(self, values: NDArray[Any], like: Any) -> Any:
+        """Numbers of this machine as the engine's own type of array, where another one is."""
+        ...
+
     def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
         """K of these samples; `mercer.gram.gram_for` says what the parameters mean."""
         ...
@@ -218,6 +222,14 @@ def placed(X: Any) -> Any:
     """An engine's own array as its samples; anything else as it is."""
     engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
     return X if engine is None else engine.samples(X)
+
+
+def as_asked(values: Any, X: Any) -> Any:
+    """An answer about samples X as the type of array that X is: an engine's own numbers are the engine's again."""
+    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
+    if engine is None or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+        return values
+    return engine.given(values, X)
 
 
 def on_host(values: Any) -> Any:

@@ -5,12 +5,14 @@ K is the same matrix computed elsewhere, by the kernel in plain NumPy.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 
 import numpy as np
 
+from mercer.arrays import rows_between
 from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import violation
 from mercer.problems.multiclass import JointProblem
@@ -89,6 +91,7 @@ def _check_gram(gram, K, atol):
     assert gram.diagonal.dtype == np.float64
     assert gram.budget > 0
     assert gram.chunk_rows > 0
+    assert gram.outer_rows >= 0
     assert gram.kernel.bound
     assert not (gram.concurrent and not gram.recomputes_cheaply)
     if gram.linear is not None:
@@ -124,12 +127,7 @@ def _check_gram(gram, K, atol):
     layout = Layout.of([J[: n // 4], J[n // 4 :]], np.array([[0, 1]]))
     pairs = gram.pairs(layout, 1)
     assert pairs is None or (pairs.errors(layout, c[: len(J)]) >= 0).all()
-    problem = JointProblem(np.arange(n) % 3, np.ones(n), 3, shared=True)
-    beta = np.where(np.arange(3) == problem.y[:, None], 1.0, -0.5) * (np.arange(n) % 2)[:, None]
-    field = gram.joint_field(problem, beta, K @ beta, np.float64)
-    field.block(J)
-    field.move(J, 0.5 * beta[J])
-    np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * n * atol)
+    check_joint_field_contract(gram, JointProblem(np.arange(n) % 3, np.ones(n), 3, shared=True), K, np.float64, atol)
 
     smallest = np.linalg.eigvalsh(0.5 * (K + K.T))[0]
     if gram.positive_definite == "yes" or smallest >= 0:
@@ -177,6 +175,33 @@ def exact_numbers(values):
     return np.array([Fraction(x) for x in values.ravel().tolist()], dtype=object).reshape(values.shape)
 
 
+def _check_inside(field, J, target, K, atol):
+    """The problem on J is the whole one with all others held, also when some of J move and others are dropped."""
+    problem, beta, u = field.problem, field.beta.copy(), field.u.copy()
+    inside, everything = field.inside(J), np.arange(len(J))
+    np.testing.assert_array_equal(inside.beta, beta[J])
+    np.testing.assert_array_equal(inside.active, everything)
+    for name in ("lower", "upper", "d", "group"):
+        np.testing.assert_array_equal(getattr(inside.problem, name), getattr(problem, name)[J])
+    sums = [beta[J][problem.group[J] == g].sum() for g in range(len(problem.totals))]
+    np.testing.assert_allclose(inside.problem.totals, sums, atol=1e-12 * (1 + np.abs(beta).sum()))
+    np.testing.assert_allclose(inside.gradient(everything), field.gradient(J), atol=atol)
+    for some in (everything[::3], everything[1::3]):
+        np.testing.assert_allclose(inside.block(some), K[np.ix_(problem.row[J[some]], problem.row[J[some]])], atol=atol)
+        inside.move(some, target[some])
+        inside.shrink()
+    inside.unshrink()
+    after = beta.copy()
+    after[J] = np.where(everything % 3 < 2, target, beta[J])
+    np.testing.assert_array_equal(inside.beta, after[J])
+    rows = problem.row[J]
+    exact = field.u[rows] + K[rows] @ problem.row_coefficients(after - beta, len(K))
+    h = problem.p[J] - exact - problem.d[J] * after[J]
+    np.testing.assert_allclose(inside.gradient(everything), h, atol=atol * (1 + np.abs(after).max()))
+    np.testing.assert_array_equal(field.beta, beta)
+    np.testing.assert_array_equal(field.u, u)
+
+
 def check_factor_contract(gram, K, atol):
     """`gram`, of few samples, factors K + diag(d) for d of any size, to the residual that `Factor.solve` states.
 
@@ -188,6 +213,10 @@ def check_factor_contract(gram, K, atol):
     R = rng.integers(-9, 10, size=(n, 2)) * np.array([size, 1e-40 * size])
     kept = gram.kept()
     _check_kept_products(kept, K, rng.normal(size=(n, 2)), atol)
+    np.testing.assert_allclose(kept.extremes, (K.min(), K.max()), rtol=0, atol=atol)
+    np.testing.assert_allclose(kept.column(n // 2), K[:, n // 2], rtol=0, atol=atol)
+    np.testing.assert_allclose(kept.column(0, np.arange(n)[::-2]), K[::-2, 0], rtol=0, atol=atol)
+    kept.column(0)[:] = np.nan  # it is the caller's
     for d in (dominant, dominant * 10.0 ** rng.integers(0, 100, n)):
         for precision, accepted in ((np.float64, atol), (np.float32, max(atol, FLOAT32 * size))):
             if precision == np.float64 or 1e-25 < size < 1e25:
@@ -236,9 +265,13 @@ def _check_residual(factor, K, d, R, precision, atol):
 
 
 def _check_kept_products(kept, K, C, atol):
-    before, left = C.copy(), np.abs(exact_numbers(K) @ exact_numbers(C) - exact_numbers(kept.products(C)))
+    n, before = len(K), C.copy()
+    some = np.arange(n)[::-2]
+    for got, part, c in ((kept.products(C), K, C), (kept.products(C[some], some), K[:, some], C[some])):
+        left = np.abs(exact_numbers(part) @ exact_numbers(c) - exact_numbers(got))
+        allowed = (n + 4) * 2.0**-53 * np.abs(part) @ np.abs(c) + atol * np.abs(c).sum(axis=0)
+        assert (left <= exact_numbers(allowed)).all()
     np.testing.assert_array_equal(C, before)
-    assert (left <= exact_numbers((len(K) + 4) * 2.0**-53 * np.abs(K) @ np.abs(C) + atol * np.abs(C).sum(axis=0))).all()
 
 
 def _unit(precision):
@@ -257,34 +290,53 @@ def _log_determinant(K, d):
 
 
 def check_eigensystem_contract(gram, K, atol):
-    """Q has orthonormal columns, and SQ is QΛ but for 20n roundings of numbers of S's size, in rational arithmetic.
-
-    Then every eigenvalue of S is as close to its place in Λ, as Weyl's theorem says.
-    """
+    """What `eigh` and `kept().leading` find are the eigenvectors of this K, of few samples, scaled and centred."""
     n, rng = len(K), np.random.default_rng(5)
     for scale, centred in product((np.ones(n), rng.integers(1, 300, n) / 16), (False, True)):
-        found = gram.eigh(scale, centred)
         s = exact_numbers(scale)
         S = s[:, None] * exact_numbers(K) * s
         rows = [float(x) for x in np.abs(S).sum(axis=1)]
-        accepted = 20 * n * 2.0**-52 * max(1e-290, *rows) + n * atol * float(scale.max() ** 2)  # zeros are such numbers
+        size, off = max(1e-290, *rows), n * atol * float(scale.max() ** 2)  # zeros are such numbers
         if centred:
             P = np.diag(exact_numbers(np.ones(n))) - np.outer(s, s) / (s @ s)
             S = P @ S @ P
-        values, m = found.values, n - centred
-        assert values.shape == (m,)
-        assert (np.diff(values) >= 0).all()
+        found, m = gram.eigh(scale, centred), n - centred
+        assert found.values.shape == (m,)
         Q = found.combined(np.eye(m))
-        exact = exact_numbers(Q)
-        assert (np.abs(S @ exact - exact * exact_numbers(values)) <= Fraction(accepted)).all()
-        assert (np.abs(exact.T @ exact - np.eye(m, dtype=int)) <= Fraction(20 * n * 2.0**-52)).all()
+        _check_eigenvectors(S, found.values, Q, 40 * n * 2.0**-53, size, off)
         if centred:
-            u = scale / np.linalg.norm(scale)
-            np.testing.assert_allclose(Q.T @ u, 0.0, atol=20 * n * 2.0**-52)
+            np.testing.assert_allclose(Q.T @ scale / np.linalg.norm(scale), 0.0, atol=40 * n * 2.0**-53)
         R, A = rng.normal(size=(n, 2)), rng.normal(size=(m, 3))
         np.testing.assert_allclose(found.coordinates(R), Q.T @ R, atol=1e-14 * n)
         np.testing.assert_allclose(found.combined(A), Q @ A, atol=1e-14 * n)
         np.testing.assert_allclose(found.squared(A), Q**2 @ A, atol=1e-14 * n)
+
+        few, less = max(1, n // 2), rng.integers(0, 8, n) * np.abs(K).max() / 8
+        c = scale**2 / np.sum(scale**2)  # centred in this way S is the same
+        values, U = gram.kept().leading(scale, few, c if centred else None)
+        assert values.shape == (few,)
+        _check_eigenvectors(S, values[::-1], U[:, ::-1], 1e-12, size, off)
+        largest = np.sort(np.append(found.values, np.zeros(int(centred))))[::-1][:few]
+        np.testing.assert_allclose(values, largest, rtol=0, atol=n * (1e-12 * size + off))
+        values, U = gram.kept().leading(scale, None, None, less)
+        if not centred:
+            S -= np.diag(s * exact_numbers(less) * s)
+            assert values.shape == (n,)
+            _check_eigenvectors(S, values[::-1], U[:, ::-1], 1e-12, 2 * size, off)
+        first = np.argmax(np.abs(U) >= (1 - 1e-6) * np.abs(U).max(axis=0), axis=0)  # of those as large
+        assert (U[first, np.arange(n)] > 0).all()
+
+
+def _check_eigenvectors(S, values, Q, share, size, off):
+    """Orthonormal but for `share`, and SQ = QΛ but for that share of `size`, in rational arithmetic; values increase.
+
+    `off` is what S itself may be off by. Every eigenvalue of S is then as close to its place in Λ but for a factor √n,
+    as Weyl's theorem says.
+    """
+    assert (np.diff(values) >= 0).all()
+    exact = exact_numbers(Q)
+    assert (np.abs(S @ exact - exact * exact_numbers(values)) <= Fraction(share * size + off)).all()
+    assert (np.abs(exact.T @ exact - np.eye(len(values), dtype=int)) <= Fraction(share)).all()
 
 
 def check_field_contract(gram, problem, K, dtype, atol):
@@ -312,6 +364,9 @@ def check_field_contract(gram, problem, K, dtype, atol):
         target = np.clip(field.beta[J] + rng.normal(size=len(J)), problem.lower[J], problem.upper[J])
         bound = np.where(rng.random(len(J)) < 0.5, problem.lower[J], problem.upper[J])
         target = np.where((rng.random(len(J)) < 0.4) & np.isfinite(bound), bound, target)
+        _check_inside(field, np.sort(J), target[np.argsort(J)], K, (step + 1) * atol * n)
+        if step % 2:
+            field.block(J[::2])  # the block of J is no longer at hand
         field.move(J, target)
         np.testing.assert_array_equal(field.beta[J], target)
         exact = K @ problem.row_coefficients(field.beta, len(K))
@@ -330,6 +385,43 @@ def check_field_contract(gram, problem, K, dtype, atol):
         np.testing.assert_allclose(got, wanted, atol=1e-12 * (1 + np.abs(h).max()))
 
 
+def check_joint_field_contract(gram, problem, K, dtype, atol):
+    """A joint field on `gram` for `problem`: u follows β through moves, shrinking and its undoing."""
+    rng = np.random.default_rng(2)
+    n, classes = problem.n, problem.n_classes
+
+    def inside(rows):
+        alpha = rng.dirichlet(np.ones(classes), len(rows)) * (rng.random((len(rows), 1)) < 0.7)
+        return problem.within_bounds(-problem.C[rows, None] * np.round(2 * alpha) / 2, rows)
+
+    beta = inside(np.arange(n))
+    field = gram.joint_field(problem, beta, K @ beta, dtype)
+    assert field.gram.n == n
+    field.set_problem(replace(problem, b=np.arange(classes) / 8))
+    problem = field.problem
+    assert not field.shrunk
+    for step in range(6):
+        slack = 10 * (step + 1) * n * max(atol, np.finfo(dtype).eps) * max(1.0, np.abs(K).max())
+        e = problem.excess(K @ field.beta, problem.offsets(field.beta))
+        np.testing.assert_allclose(field.b, problem.offsets(field.beta), atol=slack)
+        if not field.shrunk:
+            worst = problem.violations(field.beta, e).max()
+            np.testing.assert_allclose(field.violation(), worst, atol=slack)
+        J = field.violators(n // 4, keep=0.5)
+        assert len(J) <= n // 4
+        assert len(np.unique(J)) == len(J)
+        np.testing.assert_allclose(field.excess(J), e[J], atol=slack)
+        np.testing.assert_allclose(field.block(J), K[np.ix_(J, J)], atol=slack)
+        before, target = field.beta.copy(), inside(J)
+        field.move(J, target)
+        before[J] = target
+        np.testing.assert_array_equal(field.beta, before)
+        field.shrink(field.violation())
+    field.unshrink()
+    assert not field.shrunk
+    np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * slack)
+
+
 def check_evaluation_contract(evaluation, X, values, atol):
     """`evaluation` adds these `values`, K(X, vectors) @ coefficients, with one thread or several, again and again."""
     for n_threads in (1, 2, 1):
@@ -337,4 +429,4 @@ def check_evaluation_contract(evaluation, X, values, atol):
         evaluation.add(out, X, n_threads)
         np.testing.assert_allclose(out, 1 + values, atol=atol)
     none = np.ones((0, values.shape[1]))
-    evaluation.add(none, X[:0], 1)
+    evaluation.add(none, rows_between(X, slice(0, 0)), 1)

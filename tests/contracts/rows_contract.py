@@ -11,7 +11,9 @@ import numpy as np
 
 from contracts.gram_contract import exact_numbers, share_used
 from mercer.gram.ball import Ball
+from mercer.problems.least_squares import LeastSquares
 from mercer.problems.linear_problem import hinge
+from mercer.problems.multiclass import JointProblem
 
 # What the sums of NumPy and of an engine may differ by, as a share of the sum of absolute values.
 ROUNDING = 1e-13
@@ -88,6 +90,18 @@ def check_descent_contract(rows, X):
     assert np.where(beta < problem.upper, h, 0.0).max() <= 1e-8
     assert np.where(beta > problem.lower, h, 0.0).min() >= -1e-8
 
+    joint = JointProblem(rng.integers(0, 3, n), rng.uniform(0.5, 2.0, n), 3, shared=True)
+    beta, w, w_bias = np.zeros((n, 3)), np.zeros(3 * X.shape[1]), np.zeros(3)
+    numbers = joint.y.astype(np.int64), joint.C, rows.lengths, 0.0, beta.reshape(-1), w, w_bias, seed
+    taken, violation, _, ended = rows.descent.descend_joint(*numbers, *limits)
+    assert ended == "converged"
+    assert taken > 0
+    assert violation <= 1e-10
+    np.testing.assert_allclose(w.reshape(-1, 3), X.T @ beta, atol=1e-9)
+    np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
+    e = joint.excess(X @ (X.T @ beta), np.zeros(3))
+    assert joint.violations(joint.within_bounds(beta), e).max() <= 1e-8
+
 
 def check_rows_bounds(rows, X, w, c, shift):
     """No error exceeds its bound, not by the last bit; the share of each bound that the worst error took, by verb.
@@ -133,6 +147,8 @@ def check_linear_gram_contract(linear, X, scale):
         close(linear.times(W, about), part @ W, size)
         close(linear.times_bound(Ball(W, np.zeros_like(W)), about).value, part @ W, size)
         close(linear.transposed(C, about), part.T @ C, of_C)
+        close(linear.times(W[:, 0], about), part @ W[:, 0], size[:, 0])
+        close(linear.transposed(C[:, 0], about), part.T @ C[:, 0], of_C[:, 0])
         none = Ball(C, np.zeros_like(C))
         close(linear.transposed_bound(none, np.abs(C), about).value, part.T @ C, of_C)
         close(linear.transposed_squares(weight, about), weight @ part**2, weight @ part**2)
@@ -143,6 +159,16 @@ def check_linear_gram_contract(linear, X, scale):
             seen = rows.stop
             np.testing.assert_array_equal(part, whole[rows])
         assert seen == n
+    for bias in (False, True):
+        sums = linear.sums(LeastSquares(C, weight, np.arange(n), n, bias, 1.0))
+        less, less_y = X - sums.x, C - sums.y
+        size = np.abs(X).T * weight
+        close(sums.xx, (less.T * weight) @ less, 4 * size @ np.abs(X))
+        close(sums.xy, (less.T * weight) @ less_y, 4 * size @ (np.abs(C) + np.abs(sums.y)))
+        close(sums.yy, weight @ less_y**2, 4 * weight @ C**2 + ROUNDING)
+        np.testing.assert_allclose(sums.weight, weight.sum())
+        assert sums.bias == bias
+        assert bias or not (sums.x.any() or sums.y.any())
     narrow, used = linear.without_empty_columns()
     full = np.zeros((d, n))
     full[slice(None) if used is None else used] = narrow.transposed(np.eye(n))
@@ -164,3 +190,23 @@ def check_linear_gram_bounds(linear, X, W, C, centre=None):
     longest = max((sum(x * x for x in row) for row in X), default=0)
     assert exact_numbers(linear.scale).item() * longest <= exact_numbers(linear.reach).item() ** 2
     return found
+
+
+def check_sums_bounds(linear, X, Y, weight, bias):
+    """No entry j, k of the sums is further from the true one than e_j e_k; the share of it that was used."""
+    n = len(weight)
+    sums = linear.sums(LeastSquares(Y, weight, np.arange(n), n, bias, 1.0))
+    x, y, w, e = (exact_numbers(part) for part in (sums.x, sums.y, weight, sums.error))
+    one, d = exact_numbers(np.ones((n, 1))), linear.d
+    Z = np.hstack([one, X - x, exact_numbers(Y) - y])
+    true, allowed = (Z.T * w) @ Z, np.multiply.outer(e, e)
+    of_x, of_y = slice(1, d + 1), slice(d + 1, None)
+    found = [(0, 0, sums.weight), (of_x, of_x, sums.xx), (of_x, of_y, sums.xy)]
+    if bias:
+        found += [(0, of_x, sums.rest_x), (0, of_y, sums.rest_y)]
+    used = 0.0
+    for j, k, values in found:
+        off, bound = (np.ravel(part) for part in (np.abs(exact_numbers(values) - true[j, k]), allowed[j, k]))
+        assert (off <= bound).all()
+        used = max([used, *(float(a / b) for a, b in zip(off, bound, strict=True) if b > 0)])
+    return used

@@ -6,6 +6,7 @@ the engine that reads an array itself fails here.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from mercer.data.merging import _equal, hash_samples
 from mercer.engine import Engine, PlacedSamples, engine_of, register
 from mercer.gram import Cross, Evaluation, Gram, LinearGram, Provable, Rows
 from mercer.gram.evaluation import BlockEvaluation
+from mercer.gram.gram import Eigensystem, Factor, Kept
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.kernel_matrix import KernelMatrix
@@ -134,6 +136,16 @@ class OpaqueGram(Behind):
         found = self.inner.linear
         return None if found is None else Behind(found, LinearGram)
 
+    def factor(self, d, dtype=np.float64, n_threads=1):
+        found = self.inner.factor(d, dtype, n_threads)
+        return None if found is None else Behind(found, Factor)
+
+    def kept(self, n_threads=1):
+        return Behind(self.inner.kept(n_threads), Kept)
+
+    def eigh(self, scale, centred, deadline=math.inf):
+        return Behind(self.inner.eigh(scale, centred, deadline), Eigensystem)
+
     def view(self, rows):
         return OpaqueGram(self.inner.view(rows))
 
@@ -210,6 +222,9 @@ class OpaqueEngine:
 
     def vector(self, values):
         return show(values)
+
+    def given(self, values, like):
+        return Opaque(values)
 
     def gram(self, kernel, X, budget, n_threads, constant):
         if constant and kernel.accepts != "gram":

@@ -60,6 +60,27 @@ SOLVERS = [
         "tests/estimators/test_rls.py::test_a_float32_factor_leads_to_the_float64_answer",
     ),
     m(
+        "a factor is not scaled back",
+        "mercer/gram/factor.py",
+        "np.asarray(unit * np.asarray(Z, dtype=np.float64) * size)",
+        "np.asarray(np.asarray(Z, dtype=np.float64) * size)",
+        "tests/gram/test_factor.py",
+    ),
+    m(
+        "what is factored lacks its ridge",
+        "mercer/gram/factor.py",
+        "CholeskyFactor.of(gram.full(dtype), gram.diagonal + d, n_threads)",
+        "CholeskyFactor.of(gram.full(dtype), gram.diagonal + 0 * d, n_threads)",
+        "tests/gram/test_factor.py",
+    ),
+    m(
+        "a direction too many is left beside the bias",
+        "mercer/gram/factor.py",
+        "_add_outer(S, 2.0 * max(above, 1e-300), u, u)",
+        "_add_outer(S, 0.1 * max(above, 1e-300), u, u)",
+        "tests/gram/test_factor.py",
+    ),
+    m(
         "leave-one-out forgets the weight of a row",
         "mercer/solvers/least_squares/spectrum.py",
         "part, free = np.minimum(weight, 1.0) / problem.total[member]",

@@ -9,21 +9,25 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
-from contracts import gram_contract
+from contracts import cross_contract, gram_contract, rows_contract
 from contracts.gram_contract import (
     check_evaluation_contract,
     check_field_contract,
     check_gram_contract,
+    check_joint_field_contract,
     check_products_contract,
 )
 from mercer import _core
 from mercer.gram import Evaluation, Gram, Provable, evaluation_for, gram_for
+from mercer.gram.gram import JointField
 from mercer.gram.host_field import HostField
 from mercer.gram.prepared import PreparedSamples
+from mercer.gram.protocols import Cross, Descent, LinearGram, Rows
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import violation
+from mercer.problems.multiclass import JointProblem
 from reference.problems import machine_problem, machines
 from reference.working_set import working_set
 
@@ -103,15 +107,39 @@ def test_a_view_shares_nothing_of_its_own():
     np.testing.assert_array_equal(view.block(np.arange(3), np.arange(4)), gram.block(np.arange(5, 8), np.arange(5, 9)))
 
 
-def test_the_contract_asks_for_everything_in_the_protocol():
-    """Whatever a Gram must have, some implementation of it was seen to have right."""
-    text = inspect.getsource(gram_contract)
-    members = {name for kind in (Gram, Provable, Evaluation) for name in vars(kind) if not name.startswith("_")}
-    assert len(members) > 20
+PROTOCOLS = [
+    (gram_contract, (Gram, Provable, Evaluation, JointField)),
+    (rows_contract, (Rows, Descent, LinearGram)),
+    (cross_contract, (Cross,)),
+]
+
+
+@pytest.mark.parametrize(("contract", "protocols"), PROTOCOLS, ids=lambda value: getattr(value, "__name__", ""))
+def test_the_contract_asks_for_everything_in_the_protocol(contract, protocols):
+    """Whatever a place must have, some implementation of it was seen to have right."""
+    text = inspect.getsource(contract)
+    members = {name for kind in protocols for name in (*vars(kind), *kind.__annotations__) if not name.startswith("_")}
+    assert len(members) > 8
     assert not {name for name in members if f".{name}" not in text}
 
 
-@pytest.mark.parametrize("name", ["KernelMatrix", "BlockEvaluation"])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_joint_fields(convert, shared):
+    """More samples than one block of columns, in both precisions and on a view."""
+    X = data(n=2200, d=3)
+    for kernel, size in ((Gaussian(0.3), 2200), (Gaussian(0.3) + Linear() * Laplacian(0.2), 120)):
+        problem = JointProblem(np.arange(size) % 4, np.linspace(0.5, 2.0, size), 4, shared=shared, shift=1.0)
+        K, gram = kernel(X[:size]), gram_for(kernel, convert(X[:size]))
+        for dtype in gram.precisions:
+            check_joint_field_contract(gram, problem, K, dtype, 1e-11)
+    rows = np.arange(0, 2200, 20)
+    problem = JointProblem(np.arange(110) % 4, np.ones(110), 4, shared=shared)
+    view = gram_for(Gaussian(0.3), convert(X)).view(rows)
+    check_joint_field_contract(view, problem, Gaussian(0.3)(X[rows]), np.float64, 1e-11)
+
+
+@pytest.mark.parametrize("name", ["KernelMatrix", "BlockEvaluation", "HostCross"])
 def test_one_file_chooses_where_kernel_values_come_from(name):
     source = Path(mercer.__file__).parent
     made = re.compile(rf"\b{name}(\.of)?\(|class {name}\b")

@@ -6,6 +6,8 @@ below a half, samples are so few that nothing is left but the roundings of a ter
 (of a shift, of a centre that was taken off, of lengths).
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -18,6 +20,7 @@ from contracts.rows_contract import (
     check_linear_gram_contract,
     check_rows_bounds,
     check_rows_contract,
+    check_sums_bounds,
 )
 from mercer.gram.ball import Ball
 from mercer.gram.linear_gram import HostLinearGram
@@ -83,6 +86,7 @@ def test_bounds_count_what_was_taken_off():
     X = np.concatenate([1.0 + rng.random((20, 3)), 1e5 * rng.random((3, 3))])
     centre = X.mean(axis=0)
     rows = rows_for(X, 1, centre=centre)
+    assert rows.origin == pytest.approx(np.linalg.norm(centre))
     exact = exact_numbers(X) - exact_numbers(centre)
     found = check_rows_bounds(rows, exact, rng.normal(size=3), np.ones(23), 0.0)
     assert found["combination"] > 1e-3  # without that rounding the bound would be a thousand times too small
@@ -224,3 +228,31 @@ def test_no_bound_of_a_linear_gram_can_be_smaller(verb, data, sparse, centre, sh
     assert share < check_linear_gram_bounds(linear, exact_numbers(X), W, C, about)[verb] <= 1
     with pytest.raises(AssertionError):
         check_linear_gram_bounds(Scaled(linear, verb, share), exact_numbers(X), W, C, about)
+
+
+@pytest.mark.parametrize("kind", LINEAR)
+def test_bounds_of_sums_hold_at_every_scale(kind):
+    rng, single = np.random.default_rng(7), "float32" in kind
+    Y, weight = rng.normal(size=(17, 2)), rng.random(17)
+    for size in (1e-15, 1.0, 1e15) if single else (1e-150, 1.0, 1e150):
+        X = size * (samples() + (0.0 if "CSR" in kind else 3.0))
+        X = X.astype(np.float32).astype(np.float64) if single else X
+        for bias in (False, True):
+            with named(size, bias):
+                check_sums_bounds(HostLinearGram(LINEAR[kind](X)), exact_numbers(X), Y, weight, bias)
+
+
+def test_no_bound_of_sums_can_be_smaller():
+    X = np.sqrt(lost_in_rows())  # whose squares are lost
+    linear, rest = HostLinearGram(sp.csr_array(X)), (np.zeros((800, 1)), np.ones(800), False)
+    assert check_sums_bounds(linear, exact_numbers(X), *rest) > 0.5
+
+    class Halved:
+        d = linear.d
+
+        def sums(self, problem):
+            sums = linear.sums(problem)
+            return replace(sums, error=np.sqrt(0.5) * sums.error)
+
+    with pytest.raises(AssertionError):
+        check_sums_bounds(Halved(), exact_numbers(X), *rest)

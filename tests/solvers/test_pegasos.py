@@ -1,6 +1,7 @@
 """Pegasos against the algorithm as printed, in both forms, and the draws it is given."""
 
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 
 from mercer import _core
 from mercer.gram import gram_for
+from mercer.gram.ball import Ball
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Stop
@@ -187,3 +189,14 @@ def test_who_is_told_can_abandon_the_descent_and_changes_nothing():
 
     with pytest.raises(Abandoned):
         solve_pegasos(problem, LinearSpace(X, bias=True), stop, None, abandon, seed=0)
+
+
+def test_the_bound_of_a_row_counts_its_own_entries():
+    """One row of many entries among short ones: its sum loses one term after another."""
+    long = np.full(800, np.sqrt(0.499 * np.finfo(float).eps))
+    long[0] = 1.0
+    X = sp.csr_array(np.vstack([long, np.eye(1, 800).repeat(400, axis=0)]))
+    space = LinearSpace(X, bias=False)
+    f, error = space.outputs_bound(Ball(long, np.zeros(800)))
+    true = sum(Fraction(x) ** 2 for x in long.tolist())
+    assert abs(Fraction(f[0]) - true) <= Fraction(error[0])

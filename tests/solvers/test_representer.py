@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from contracts.solver_contract import SolverCase, SolverContract
 from mercer.gram import gram_for
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.losses import Huber, Logistic, SquaredHinge
 from mercer.problems.representer import RepresenterProblem
 from mercer.solution import Stop
@@ -74,3 +74,25 @@ def case(request):
 
 class TestRepresenterSolver(SolverContract):
     pass
+
+
+@pytest.mark.parametrize("loss", [Huber(0.3), Logistic(), SquaredHinge()], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("offset", [2.0**27, 2.0**30, 2.0**43])
+def test_a_kernel_that_rounding_broke_is_solved_as_far_as_it_can_be(loss, offset):
+    """A free bias takes up an offset of all samples, so that the optimum is that of the samples without it."""
+    for seed in range(6):
+        draw = np.random.default_rng(seed)
+        whole = draw.integers(-9, 10, size=(20, 3)).astype(float)
+        y = draw.normal(size=20) if loss.kind == "regression" else np.where(draw.random(20) < 0.5, -1.0, 1.0)
+        problem = RepresenterProblem(y, np.ones(20), loss, LAM, True)
+        _, plain = solve_representer(problem, gram_for(Linear(), whole), Stop(tol=1e-10, max_iter=100))
+        _, moved = solve_representer(problem, gram_for(Linear(), whole + offset), Stop(tol=1e-10, max_iter=100))
+        assert plain.relative_gap <= 1e-9
+        assert moved.dual <= plain.primal
+        assert plain.dual <= moved.primal
+
+
+def test_a_kernel_that_is_not_positive_definite_is_refused():
+    problem = RepresenterProblem(T, np.full(N, 1e3), Huber(0.3), LAM, True)
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        solve_representer(problem, gram_for(Precomputed(), GAUSSIAN(X) - 0.5), Stop(tol=1e-6, max_iter=100))

@@ -8,8 +8,8 @@ from sklearn.decomposition import KernelPCA as PeerPCA
 
 from mercer import KernelPCA
 from mercer.errors import NonPSDKernelWarning
+from mercer.gram import eigenpairs
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
-from mercer.unsupervised import eigenpairs
 
 rng = np.random.default_rng(0)
 X, Z = rng.normal(size=(60, 3)), rng.normal(size=(20, 3))

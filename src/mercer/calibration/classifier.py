@@ -17,7 +17,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import ScoresAnywhere
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
@@ -26,7 +26,7 @@ from mercer.parameters import one_of
 HELD_OUT = "held-out"
 
 
-class CalibratedClassifier(ShowsCertificate, ScoresAnywhere, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
@@ -67,6 +67,8 @@ class CalibratedClassifier(ShowsCertificate, ScoresAnywhere, ClassifierMixin, Me
     >>> model.predict_set(X[70:71], alpha=0.05).tolist()
     [[False, True, False]]
     """
+
+    score = score_of_classifier
 
     def __init__(self, estimator: Any = None, method: str = "sigmoid", cv: Any = 5, *, verbose: bool = False) -> None:
         self.estimator, self.method, self.cv, self.verbose = estimator, method, cv, verbose
@@ -189,6 +191,9 @@ class CalibratedClassifier(ShowsCertificate, ScoresAnywhere, ClassifierMixin, Me
         inner = (SVC() if self.estimator is None else self.estimator).__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+answers_as_asked(CalibratedClassifier)
 
 
 def calibrate_classifier(

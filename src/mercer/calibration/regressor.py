@@ -27,7 +27,7 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import ScoresAnywhere
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
@@ -38,7 +38,7 @@ from mercer.tables.frame import part_of
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 
 
-class CalibratedRegressor(ShowsCertificate, ScoresAnywhere, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -72,6 +72,8 @@ class CalibratedRegressor(ShowsCertificate, ScoresAnywhere, RegressorMixin, Meta
     >>> bool(np.mean((low <= y) & (y <= high)) > 0.85)
     True
     """
+
+    score = score_of_regressor
 
     def __init__(self, estimator: Any = None, cv: Any = 5, *, verbose: bool = False) -> None:
         self.estimator, self.cv, self.verbose = estimator, cv, verbose
@@ -189,6 +191,9 @@ class CalibratedRegressor(ShowsCertificate, ScoresAnywhere, RegressorMixin, Meta
         inner = (SVR() if self.estimator is None else self.estimator).__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+answers_as_asked(CalibratedRegressor)
 
 
 def calibrate_regressor(

@@ -64,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             warnings.simplefilter("default", UserWarning)  # meant for whoever runs the command, whatever -W says
             with mercer.config_context(device=args.device):
+                if args.computes:
+                    _check_device()
                 args.run(args)
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -77,6 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"mercer {args.command}: error: {_one_line(error)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _check_device() -> None:
+    """Raise at once if the device that was asked for is not known, before anything is read or written."""
+    from mercer.engine import configured  # here, since it loads NumPy
+
+    configured()
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

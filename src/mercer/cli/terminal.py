@@ -78,7 +78,7 @@ def add_command(
     if computes:
         told = "where to compute (default: what MERCER_DEVICE says, or cpu, which is this machine)"
         parser.add_argument("--device", metavar="NAME", help=told)
-    parser.set_defaults(device=None, run=run, parser=parser, one_line_usage=usage)
+    parser.set_defaults(device=None, computes=computes, run=run, parser=parser, one_line_usage=usage)
     return parser
 
 

@@ -90,7 +90,7 @@ class _KernelMachine(MachineMethods, Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
         loss, Y = self._read_loss(), self._targets(fit)
         if not any(type(loss) in named.values() for named in _LOSSES.values()):
             check_derivatives(loss, Y.ravel())
@@ -99,7 +99,7 @@ class _KernelMachine(MachineMethods, Machine):
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
         return Tasks(Task(name, problem, solve_representer) for name, problem in zip(names, problems, strict=True))
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
         merged = fit.merged
         C = np.column_stack([s.solution.c for s in solved])
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
@@ -214,7 +214,7 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
     def _targets(self, fit: Fit) -> Floats:
         return signs(fit.merged.y, len(fit.target.labels))
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
         super()._conclude(fit, solved)
         self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 

@@ -134,7 +134,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     def _joint(self) -> bool:
         return bool(self.multi_class != "ovr")
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[LinearProblem | JointProblem]:
         target: Classes = fit.target
         if self._joint:
             B, C = bias_feature(self), _prices(fit, self.C)
@@ -145,7 +145,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
             return Tasks([Task("", problem, solve, place=fit.rows)])
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[LinearProblem | JointProblem]) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -224,17 +224,17 @@ class LinearSVR(Regressor, LinearMachine):
         one_of("dual", self.dual, _DUALS)
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[LinearProblem]:
         y, C = fit.target[fit.merged.first], positive("C", self.C) * fit.merged.weight
         squared = self.loss == "squared_epsilon_insensitive"
         problem = epsilon_insensitive(y, C, float(self.epsilon), bias_feature(self), squared)
         return self._linear_tasks(fit, [""], [problem], unit_of_targets(y, fit.merged.weight))
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[LinearProblem]) -> None:
         w, b = self._conclude_linear(fit, solved)
         self.coef_, self.intercept_ = freeze(w[0]), freeze(b)
 
-    def _remarks(self, fit: Fit, solved: Solutions) -> Remarks:
+    def _remarks(self, fit: Fit, solved: Solutions[LinearProblem]) -> Remarks:
         """Whether C and ε match the size of y."""
         task, solution = solved[0].task, solved[0].solution
         return remarks_on_scale(

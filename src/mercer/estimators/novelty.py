@@ -17,6 +17,7 @@ from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
+from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
 
 
@@ -99,14 +100,14 @@ class OneClassSVM(NoveltyDetector):
     array([ 1, -1])
     """
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
         expect_squares(weight)
         unit = unit_of_kernel(fit) * unit_of_weights(weight)
         return Tasks([Task("", problem, self._solver(), np.arange(len(weight)), unit=unit)])
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         (b,) = solved[0].certificate.b
         self._conclude_outputs(fit, solved, lambda: Bounds(1.0, 0.0), np.array([b]))
         self.n_iter_ = solved[0].solution.steps
@@ -169,12 +170,12 @@ class SVDD(NoveltyDetector):
     F_SCALE = 2.0
     F_LESS_OWN = True
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         weight = fit.merged.weight
         problem = data_description(fit.diagonal, weight, float(self.nu))
         return Tasks([Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_of_kernel(fit))])
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         certificate, p = solved[0].certificate, solved[0].task.problem.p
         (b,) = certificate.b
         bound = 1.0 / (float(self.nu) * float(fit.merged.weight.sum()))

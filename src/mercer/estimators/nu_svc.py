@@ -20,6 +20,7 @@ from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
+from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual.hulls import solve_hulls
 
 # "auto": this ν where it is feasible, else 0.99 of the largest feasible one.
@@ -97,7 +98,7 @@ class NuSVC(PairwiseClassifier):
                     f"{target.name(pair)}; lower nu, use nu='auto', or use SVC"
                 )
 
-    def _remarks(self, fit: Fit, solved: Solutions) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> list[tuple[str, type[Warning]]]:
         if self.nu != "auto":
             return []
         told: list[tuple[str, type[Warning]]] = []
@@ -135,7 +136,7 @@ class NuSVC(PairwiseClassifier):
             return _USUAL_NU if largest >= _USUAL_NU else 0.99 * largest
         return min(float(self.nu), largest)
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         tasks = []
         expect_squares(fit.merged.weight)
         for pair in fit.target.pairs:
@@ -146,12 +147,12 @@ class NuSVC(PairwiseClassifier):
             tasks.append(Task(fit.target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[DualProblem]) -> None:
         """The certificate is told in the scale of f, after the division by ρ."""
         scaled = [replace(s, certificate=in_scale_of_f(s.certificate, _rho(s))) for s in solved]
         super()._record_end(Solutions.of(scaled))
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         if "no margin" in solved.reasons:
             solved = Solutions.of(
                 [self._raised(one, fit) if one.solution.stop_reason == "no margin" else one for one in solved]
@@ -167,12 +168,12 @@ class NuSVC(PairwiseClassifier):
         self.equivalent_C_ = _one_or_all(1.0 / rho)
         self._conclude_pairs(fit, solved, lambda: Bounds(1.0, 1.0), b, 1.0 / rho)
 
-    def _heavier(self, one: Solved) -> float:
+    def _heavier(self, one: Solved[DualProblem]) -> float:
         """±1, the label of the class with more weight: f of a pair that nothing tells apart."""
         problem = one.task.problem
         return 1.0 if problem.upper.sum() >= -problem.lower.sum() else -1.0
 
-    def _raised(self, one: Solved, fit: Fit) -> Solved:
+    def _raised(self, one: Solved[DualProblem], fit: Fit) -> Solved[DualProblem]:
         """A pair whose reduced hulls meet, solved again at the smallest useful ν, or the error that tells this ν.
 
         Where no ν is useful, "auto" leaves w = 0.
@@ -180,7 +181,7 @@ class NuSVC(PairwiseClassifier):
         problem, part = one.task.problem, fit.gram().view(one.task.rows)
         weight, y = problem.upper - problem.lower, np.where(problem.upper > 0, 1.0, -1.0)
 
-        def at(nu: float) -> Solved:
+        def at(nu: float) -> Solved[DualProblem]:
             raised = reduced_hulls(y, weight, nu)
             solution, certificate = one.task.solve(raised, part, fit.limits.stop, None, None)
             return Solved(replace(one.task, problem=raised), solution, certificate)
@@ -223,7 +224,7 @@ def _one_or_all(values: Floats) -> Any:
     return float(values[0]) if len(values) == 1 else freeze(values)
 
 
-def _rho(solved: Solved) -> float:
+def _rho(solved: Solved[DualProblem]) -> float:
     """ρ of a pair, infinite for w = 0; where a limit came before it was positive, the ½‖w‖² of hulls of mass 1."""
     if not solved.solution.beta.any():
         return np.inf

@@ -221,7 +221,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         """Whether w itself is trained."""
         return not hasattr(self, "_expansion_") if hasattr(self, "_theta_") else bool(self.kernel == "linear")
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[PegasosProblem]:
         self._seed_ = fit.limits.seed()
         solve = partial(
             solve_pegasos,
@@ -265,7 +265,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             )
         return held_out
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[PegasosProblem]) -> None:
         end: PegasosOutcome = solved[0].solution
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         self.n_iter_, self.objective_, self.converged_ = end.epochs, end.objective, end.stop_reason != "max_time"

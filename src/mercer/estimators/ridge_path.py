@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +25,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import RidgePathMethods, attach_named, kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
@@ -199,7 +200,7 @@ class _ChoosesLam(LeastSquaresMachine):
             )
         return found
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[LeastSquares]:
         problem = self._problem(fit)
         if len(problem.weight) == 1 and problem.mass <= 1:
             raise ValueError("leaving one out needs at least 2 samples with positive weight, but n_samples = 1")
@@ -212,12 +213,13 @@ class _ChoosesLam(LeastSquaresMachine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # a decomposition takes all the memory there is
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[LeastSquares]) -> None:
         super()._record_end(Solutions.of([_best(solved)]))
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
-        best = _best(solved)
-        own = fit if best.task.place is None else replace(fit, kernel=best.task.place(fit.limits.n_threads).kernel)
+    def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
+        own, best = fit, _best(solved)
+        if best.task.place is not None:
+            own = replace(fit, kernel=cast(Gram, best.task.place(fit.limits.n_threads)).kernel)
         self.lam_ = float(best.solution.lams[best_of(best.solution.scores)])
         self.loo_residuals_ = freeze(self._own_residuals(fit, best.solution.loo))
         self._conclude_rows(own, best.solution.best, self.lam_)
@@ -281,7 +283,7 @@ class _ChoosesLam(LeastSquaresMachine):
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 
-def _best(solved: Solutions) -> Solved:
+def _best(solved: Solutions[LeastSquares]) -> Solved[LeastSquares]:
     """The point of the grid with the least score; the first of several."""
     return min(solved, key=lambda s: float(s.solution.scores.min()))
 

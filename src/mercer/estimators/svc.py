@@ -33,6 +33,7 @@ from mercer.gram.pair_place import Layout
 from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
+from mercer.problems.multiclass import JointProblem
 from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hulls import solve_hard_margin
 
@@ -105,7 +106,7 @@ class SVC(PairwiseClassifier):
 
     # --- training --------------------------------------------------------------------------------------------------
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem | JointProblem]:
         merged, target = fit.merged, fit.target
         if self._joint:
             C = self._joint_price(fit) * merged.weight
@@ -123,7 +124,7 @@ class SVC(PairwiseClassifier):
             tasks.append(Task(target.name(pair), problem, solve, rows))
         return Tasks(tasks)
 
-    def _hard_tasks(self, fit: Fit) -> Tasks:
+    def _hard_tasks(self, fit: Fit) -> Tasks[DualProblem]:
         if not fit.precomputed:
             refuse_both_labels(fit.merged, fit.limits.n_threads)
         (place, centring), tasks = centred_place(fit, self.bias), []
@@ -183,7 +184,7 @@ class SVC(PairwiseClassifier):
         """C of a merged sample of weight 1."""
         return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         if self._joint:
             C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])

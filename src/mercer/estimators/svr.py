@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Data, Floats, Weights, freeze
-from mercer.engine import on_host
+from mercer.engine import on_host, placed
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
@@ -142,7 +142,7 @@ class NuSVR(KernelRegressor):
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         return regression.nu_tube(y, float(self.C) * weight, float(self.nu))
 
-    def _bias(self, solved: Solved) -> float:
+    def _bias(self, solved: Solved[DualProblem]) -> float:
         upper, lower = solved.certificate.b
         self.epsilon_ = max(0.0, 0.5 * (upper - lower))
         return 0.5 * (upper + lower)
@@ -208,7 +208,7 @@ class QuantileSVR(KernelRegressor):
     bias: bool | str = True
     theta: float | None = None
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         y, C = fit.target[fit.merged.first], self._price(fit) * fit.merged.weight
         tasks, rows, unit = [], np.arange(len(y)), unit_of_targets(y, fit.merged.weight)
         for tau in _quantiles(self.quantiles):
@@ -218,7 +218,7 @@ class QuantileSVR(KernelRegressor):
             tasks.append(Task(f"quantile {tau:g}", problem, solve, rows, unit=unit))
         return Tasks(tasks)
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         tau, C = _quantiles(self.quantiles), self._price(fit)
         self.quantiles_ = freeze(tau)
         self._flat_ = np.ndim(self.quantiles) == 0
@@ -253,7 +253,7 @@ class QuantileSVR(KernelRegressor):
             How much each sample counts.
         """
         y, sample_weight = on_host(y), on_host(sample_weight)
-        predicted = np.reshape(self.predict(X), (-1, len(self.quantiles_)))
+        predicted = np.reshape(self.predict(placed(X)), (-1, len(self.quantiles_)))
         scores = [
             d2_pinball_score(y, column, sample_weight=sample_weight, alpha=float(tau))
             for tau, column in zip(self.quantiles_, predicted.T, strict=True)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer.arrays import Samples, is_sparse
+from mercer.arrays import Samples, host, is_sparse
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 
@@ -80,7 +80,7 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
 
     def _read(self, X: Samples, reset: bool) -> Samples:
         sparse = "csr" if self._takes_sparse else False
-        return validate_data(self, X, dtype=np.float64, reset=reset, accept_sparse=sparse)
+        return validate_data(self, host(X), dtype=np.float64, reset=reset, accept_sparse=sparse)
 
     def _prepare(self, X: Samples) -> None:
         """Draw or list what the features are made of."""

@@ -20,6 +20,7 @@ from mercer import estimators
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.data.labels import to_dual_coef
 from mercer.data.table import Table
+from mercer.engine import configured
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
@@ -288,7 +289,8 @@ class LibsvmFile(Model):
                 raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
             X = X.copy()
             X.resize((X.shape[0], width))
-        return expansion(X, effective_n_threads(None))
+        home = configured()
+        return expansion(X if home is None else home.samples(X), effective_n_threads(None))
 
     def predict(self, X: Any) -> Any:
         if self._model.nr_class == 1 and self._model.label is not None:

@@ -1,14 +1,17 @@
 """Gram matrices: kernel values of a data set, evaluated block by block within a memory budget."""
 
-from mercer.gram.gram import Evaluation, Field, Gram, Provable
+from mercer.gram.gram import Eigensystem, Evaluation, Factor, Field, Gram, Kept, Provable
 from mercer.gram.places import cross_for, evaluation_for, gram_for, rows_for
 from mercer.gram.protocols import Cross, LinearGram, Rows
 
 __all__ = [
     "Cross",
+    "Eigensystem",
     "Evaluation",
+    "Factor",
     "Field",
     "Gram",
+    "Kept",
     "LinearGram",
     "Provable",
     "Rows",

@@ -14,7 +14,8 @@ import numpy as np
 import scipy.linalg
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, Values, row_blocks
+from mercer.arrays import Floats, Indices, Precision, Values, mirror, row_blocks
+from mercer.gram.eigenpairs import leading
 from mercer.gram.gram import Gram
 from mercer.runtime.long_calls import expect_in_time
 
@@ -67,11 +68,27 @@ class KeptValues:
     diagonal: Floats
     n_threads: int
 
-    def products(self, C: Floats) -> Floats:
-        U = np.zeros(C.shape[::-1])
-        for u, column in zip(U, C.T, strict=True):
-            _core.add_table(u, self.K, np.ascontiguousarray(column), self.n_threads)
-        return U.T
+    @property
+    def extremes(self) -> tuple[float, float]:
+        return float(self.K.min()), float(self.K.max())
+
+    def column(self, j: int, rows: Indices | None = None) -> Floats:
+        return np.array(self.K[j] if rows is None else self.K[j, rows])  # K is symmetric
+
+    def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        n, q = len(self.K), C.shape[1]
+        if columns is not None:
+            sums = np.zeros((q, n))
+            for some in row_blocks(len(columns), 8 * n):
+                sums += C[some].T @ self.K[columns[some]]
+            return sums.T
+        out = np.zeros((n, q))
+        if q == 1:
+            _core.add_table(out[:, 0], self.K, np.ascontiguousarray(C[:, 0]), self.n_threads)
+            return out
+        for some in row_blocks(n, 8 * n):
+            out[some] = self.K[some] @ C
+        return out
 
     def factor(self, d: Floats, rows: Indices | None = None) -> CholeskyFactor | None:
         diagonal = (self.diagonal if rows is None else self.diagonal[rows]) + d
@@ -79,6 +96,23 @@ class KeptValues:
         for some in row_blocks(len(A), 8 * len(A)):
             A[some] = self.K[some] if rows is None else self.K[np.ix_(rows[some], rows)]
         return CholeskyFactor.of(A, diagonal, self.n_threads)
+
+    def leading(
+        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        K, n = self.K, len(self.K)
+        S = np.empty_like(K)
+        mean = np.zeros(n) if centre is None else self.products(centre[:, None])[:, 0]
+        middle = 0.0 if centre is None else float(centre @ mean)
+        for rows in row_blocks(n, 8 * n):
+            np.subtract(K[rows], mean[rows, None] - middle, out=S[rows])
+            S[rows] -= mean
+            if less is not None:
+                S[rows, rows].flat[:: rows.stop - rows.start + 1] -= less[rows]
+            S[rows] *= scale
+            S[rows] *= scale[rows, None]
+        mirror(S)
+        return leading(S, k)
 
 
 def kept_of(gram: Gram, n_threads: int = 1) -> KeptValues:

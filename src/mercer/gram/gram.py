@@ -98,6 +98,14 @@ class Gram(Provable, Protocol):
         ...
 
     @property
+    def outer_rows(self) -> int:
+        """How many variables a working set should have, if a pass over all rows has a price beyond its kernel values.
+
+        0 where it has none: working sets are then single blocks. The problem on so many is solved by blocks inside.
+        """
+        ...
+
+    @property
     def chunk_rows(self) -> int:
         """How many samples a part made by `copied` may have, so that it is solved within the budget."""
         ...
@@ -192,7 +200,10 @@ class Gram(Provable, Protocol):
     def field(
         self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
     ) -> Field:
-        """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known."""
+        """The state of a solve on this matrix, started at β or at a feasible point; u = Kβ, if it is known.
+
+        A u that differs from Kβ is kept as far from it: p makes up for that where some variables are held.
+        """
         ...
 
     def joint_field(self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64) -> JointField:
@@ -221,14 +232,33 @@ class Factor(Protocol):
 
 
 class Kept(Protocol):
-    """K with all its values in float64, where they were computed."""
+    """K with all its values in float64, each computed once, where it lives. They are as close as `errors` says."""
 
-    def products(self, C: Floats) -> Floats:
-        """KC, summed in float64 in any order."""
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        ...
+
+    def column(self, j: int, rows: Indices | None = None) -> Floats:
+        """K[rows, j]."""
+        ...
+
+    def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        """K[:, columns] @ C, summed in float64 in any order."""
         ...
 
     def factor(self, d: Floats, rows: Indices | None = None) -> Factor | None:
-        """`Gram.factor` of some rows and columns, with an entry of d for each; K stays as it is."""
+        """`Gram.factor` of some rows and columns, with an entry of d for each."""
+        ...
+
+    def leading(
+        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """The k largest eigenvalues, or all, of S(K̃ − diag(less))S, S = diag(scale), and a column for each; descending.
+
+        K̃ is K, or (I − 1c')K(I − c1') with c = `centre`. They err like an Eigensystem with 1e-12 in place of 40nu. The
+        largest entry of each column, the first of those as large, is positive.
+        """
         ...
 
 
@@ -311,7 +341,14 @@ class Field(Protocol):
         ...
 
     def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J, the variables whose block was asked for last, and bring u of the active rows up to date."""
+        """Set β on J and bring u of the active rows up to date. Mostly the block of J was asked for last."""
+        ...
+
+    def inside(self, J: Indices) -> Field:
+        """The state of the problem on J, active and in ascending order, with all other variables held where they are.
+
+        Its variables are those of J in this order. Nothing that it does moves this field.
+        """
         ...
 
     def shrink(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from mercer.arrays import Flags, Floats, Indices, Values, sums_by
 
 if TYPE_CHECKING:
-    from mercer.gram.gram import Gram
+    from mercer.gram.gram import Field, Gram
     from mercer.problems.dual_problem import DualProblem
 
 # A shrink must remove at least this share of the active variables to be worth the copying.
@@ -124,12 +124,23 @@ class HostField(ActiveSet):
         changed = np.flatnonzero(delta)
         self.beta[J], self._ends = beta, None
         rows = self.problem.row[J]
-        inside, first = np.unique(rows, return_index=True)
-        self.u[inside] += self._block[np.ix_(first, changed)] @ delta[changed]
-        outside = np.setdiff1d(self.rows, inside, assume_unique=True)
+        outside = self.rows
+        if np.array_equal(rows, self._block_rows):
+            inside, first = np.unique(rows, return_index=True)
+            self.u[inside] += self._block[np.ix_(first, changed)] @ delta[changed]
+            outside = np.setdiff1d(self.rows, inside, assume_unique=True)
         if len(outside) and len(changed):
             sources, which = np.unique(rows[changed], return_inverse=True)
             self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
+
+    def inside(self, J: Indices) -> Field:
+        rows, part = self._inner_problem(J)
+        return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)))
+
+    def _inner_problem(self, J: Indices) -> tuple[Indices, DualProblem]:
+        """The rows of J, and the problem on J: p takes over what u is now, so that the inner u starts at zero."""
+        rows = np.unique(self.problem.row[J])
+        return rows, self.problem.restricted(J, rows, self.beta, self.u[rows])
 
     def shrink(self) -> bool:
         stay = self._survivors()

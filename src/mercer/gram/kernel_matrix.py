@@ -40,6 +40,11 @@ _PRODUCT_COLUMNS = 512
 _SQUARE_ROWS = 512
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
+# From this many rows on, choosing variables and laying out rows cost so much beside values that are not kept that sets
+# of so many variables are nested. CPU seconds by those of single blocks, two threads (benchmarks/nested_sets.py): 0.94
+# to 1.05 at 50,000 rows, 0.9 at 100,000, 0.85 at 200,000 and 400,000; sets of 8,192 to 32,768 differ by 0.07. Other
+# machines at 200,000: 0.88 (SVR) to 1.09 (one-class). Threads have no say: no model may depend on them.
+_NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
 # Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
 # columns, and half of the budget is for rows of K.
 _BUDGET_PER_BYTE = 10
@@ -121,6 +126,13 @@ class KernelMatrix:
         if is_sparse(X):
             return float(12 * X.nnz / max(1, X.shape[0]) + 8)
         return float(8 * X.shape[1]) if hasattr(X, "shape") else 200.0  # a string, roughly
+
+    @property
+    def outer_rows(self) -> int:
+        if self.n < _NESTED_ROWS or not self._fused or self._streamed:
+            return 0
+        samples = self._whole(self.precisions[0])
+        return 0 if samples is None or samples.expensive else _OUTER_ROWS
 
     @property
     def chunk_rows(self) -> int:

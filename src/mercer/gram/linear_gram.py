@@ -42,12 +42,11 @@ class HostLinearGram:
         return float(np.sqrt(self.scale)) * length * (1 + gamma(self.d + 8)) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
-        if centre is None:
-            return np.concatenate([part @ W for _, part in float64_strips(self._X)])
-        return np.concatenate([part @ W for _, part in self._parts(centre)])
+        parts = float64_strips(self._X) if centre is None else self._parts(centre)
+        return np.concatenate([part @ W for _, part in parts])
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
-        out = np.zeros((self.d, C.shape[1]))
+        out = np.zeros((self.d, *C.shape[1:]))
         for rows, part in float64_strips(self._X) if centre is None else self._parts(centre):
             out += part.T @ C[rows]
         return out

@@ -188,11 +188,11 @@ class LinearGram(Protocol):
         ...
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
-        """(X − 1c')W."""
+        """(X − 1c')W for several columns, or one vector."""
         ...
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
-        """(X − 1c')ᵀC."""
+        """(X − 1c')ᵀC, likewise."""
         ...
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:

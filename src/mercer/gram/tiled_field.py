@@ -49,6 +49,13 @@ class TiledField(HostField):
             return J
         return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # what is kept comes last
 
+    def inside(self, J: Indices) -> TiledField:
+        rows, part = self._inner_problem(J)
+        view, origin = self._matrix.view(rows), self.origin[rows]
+        made = TiledField(view, part, self.beta[J], np.zeros(len(rows)), self.samples, origin)
+        made._matrix = self._matrix  # who counts the values
+        return made
+
     def _square_of(self, rows: Indices) -> Values:
         """K[rows, rows]: kept values are copied, the rest is computed."""
         kept, diagonal = self._kept, self.gram.diagonal[rows]

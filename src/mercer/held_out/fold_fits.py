@@ -28,6 +28,7 @@ from mercer.fitting.reports.coefficients import table_expansion
 from mercer.gram import Gram
 from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Fold, SharedFolds
+from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.solvers.dual.certified import solve_stored
 
@@ -191,11 +192,11 @@ class _BatchFit:
             return None
         return list({pair: None for target in targets for pair in _named(target)})
 
-    def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task]:
+    def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task[DualProblem]]:
         assert fold.fit is not None
         fit = replace(fold.fit, kernel=self._kernel, _places={id(self._kernel): self._gram.view(fold.rows)})
         vars(fit)["diagonal"] = self._gram.diagonal[fold.rows]  # it has no samples to compute this from
-        tasks: Sequence[Task] = machine._tasks(fit)
+        tasks: Sequence[Task[DualProblem]] = machine._tasks(fit)
         return tasks
 
     # --- every problem is about all samples --------------------------------------------------------------------------
@@ -250,7 +251,7 @@ class _BatchFit:
             classes = getattr(fold.fit.target, "labels", None)
             self._listener.told(name, fold.number, FoldFit(fold, classes, fits, values, time.perf_counter() - begun))
 
-    def _solve(self, machine: Any, fold: Fold, task: Task, field: StoredField) -> TaskFit:
+    def _solve(self, machine: Any, fold: Fold, task: Task[DualProblem], field: StoredField) -> TaskFit:
         assert fold.fit is not None
         limits = fold.fit.limits.stop
         stop = replace(limits, tol=task.unit * limits.tol)

@@ -64,7 +64,7 @@ def values_from_solution(
     out = np.full((whole.n, len(left[0])), np.nan)
     gram = whole.gram()
     for k, task in enumerate(left[0]):
-        rows = np.arange(gram.n) if task.rows is None else task.rows
+        rows = np.arange(gram.n) if task.part is None else task.part
         place = gram if len(rows) == gram.n else gram.view(rows)
         at = np.full(gram.n, -1)
         at[rows] = np.arange(len(rows))

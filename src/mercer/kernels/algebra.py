@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from numbers import Real
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,8 +29,8 @@ class OfValues(Composite):
         self.kernel = kernel
         self._check()
 
-    def _of_values(self, values: list[Floats]) -> Floats:
-        """The function of a block of each part, the first of which it may overwrite."""
+    def of_values(self, values: list[Floats]) -> Floats:
+        """The function of a block of each part, the first of which it may overwrite: arrays, or an engine's tensors."""
         raise NotImplementedError
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
@@ -50,12 +50,12 @@ class OfValues(Composite):
     def _values(self, X: Samples, Z: Samples) -> Floats:
         blocks = self._blocks(X, Z)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._of_values(blocks)
+            return self.of_values(blocks)
 
     def diag(self, X: Samples) -> Floats:
         diagonals = self._diagonals(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._of_values(diagonals)
+            return self.of_values(diagonals)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         pairs = zip(self.parts.values(), self._partials(self._blocks(X, Z)), strict=True)
@@ -107,8 +107,9 @@ class Sum(OfTwo):
     _binds, _sign = SUM, "+"
     _rules = recipes.added, terms.added
 
-    def _of_values(self, values: list[Floats]) -> Floats:
-        return np.asarray(np.add(values[0], values[1], out=values[0]))
+    def of_values(self, values: list[Floats]) -> Floats:
+        values[0] += values[1]
+        return values[0]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return 1.0, 1.0
@@ -155,8 +156,9 @@ class Product(OfTwo):
     _binds, _sign = PRODUCT, "*"
     _rules = recipes.multiplied, terms.multiplied
 
-    def _of_values(self, values: list[Floats]) -> Floats:
-        return np.asarray(np.multiply(values[0], values[1], out=values[0]))
+    def of_values(self, values: list[Floats]) -> Floats:
+        values[0] *= values[1]
+        return values[0]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         left, right = values
@@ -225,8 +227,9 @@ class Scaled(OfValues):
                 "positive eigenvalues into negative ones, and a = 0 leaves nothing to learn from"
             )
 
-    def _of_values(self, values: list[Floats]) -> Floats:
-        return np.multiply(values[0], float(self.factor), out=values[0])
+    def of_values(self, values: list[Floats]) -> Floats:
+        values[0] *= float(self.factor)
+        return values[0]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return (float(self.factor),)
@@ -282,8 +285,9 @@ class Shifted(OfValues):
                 "is positive definite only then"
             )
 
-    def _of_values(self, values: list[Floats]) -> Floats:
-        return np.add(values[0], float(self.constant), out=values[0])
+    def of_values(self, values: list[Floats]) -> Floats:
+        values[0] += float(self.constant)
+        return values[0]
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return (1.0,)
@@ -343,7 +347,7 @@ class Power(OfValues):
         super()._check()
         integer("exponent", self.exponent, 1, "other powers of a kernel are no kernels in general")
 
-    def _of_values(self, values: list[Floats]) -> Floats:
+    def of_values(self, values: list[Floats]) -> Floats:
         return integer_power(values[0], int(self.exponent))
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
@@ -392,8 +396,9 @@ class Exponential(OfValues):
 
     _rules = None, terms.exponential
 
-    def _of_values(self, values: list[Floats]) -> Floats:
-        return np.exp(values[0], out=values[0])
+    def of_values(self, values: list[Floats]) -> Floats:
+        first: Any = values[0]
+        return np.exp(first, out=first) if isinstance(first, np.ndarray) else first.exp_()
 
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         return (np.exp(values[0]),)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from mercer.arrays import Floats, Samples, host, mirror, n_samples
-from mercer.engine import PlacedSamples, together
+from mercer.engine import PlacedSamples, placed, together
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.matrices import as_matrix
 
@@ -79,6 +79,7 @@ def _where_samples_live(diag: Callable[[Any, Samples], Floats]) -> Callable[[Any
 
     @wraps(diag)
     def of_any(kernel: Kernel, X: Samples) -> Floats:
+        X = placed(X)
         return X.diagonal(kernel) if isinstance(X, PlacedSamples) else diag(kernel, X)
 
     return of_any
@@ -159,7 +160,7 @@ class Kernel(NamedParameters):
         """k(x_i, x_i) for every sample, without the matrix; a kernel with a unit diagonal need not define it."""
         if self.unit_diagonal != "yes":
             raise NotImplementedError(f"{type(self).__name__} must define diag(X), the values k(x, x), beside _values")
-        return np.ones(n_samples(X))  # wherever they live
+        return np.ones(n_samples(placed(X)))
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         """A block of K as a fresh C-ordered float64 array; X may be Z."""
@@ -167,7 +168,7 @@ class Kernel(NamedParameters):
 
     def _samples(self, X: Samples) -> Samples:
         """Samples in the form that `_values` takes."""
-        return as_matrix(X) if self.accepts == "vectors" else X
+        return as_matrix(X) if self.accepts == "vectors" else placed(X)
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""

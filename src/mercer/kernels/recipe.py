@@ -168,7 +168,7 @@ def integer_power(t: Floats, n: int) -> Floats:
             n //= 2
         result = t
         if n > 1:
-            t = t.copy()
+            t = 1.0 * t  # a copy
         while n > 1:
             n //= 2
             t *= t

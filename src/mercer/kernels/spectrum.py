@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Floats, Samples
+from mercer.engine import PlacedSamples, placed
 from mercer.kernels.kernel import Answer, Domain, Kernel
 from mercer.parameters import integer
 
@@ -47,6 +48,9 @@ class Spectrum(Kernel):
             raise TypeError(
                 "a spectrum kernel compares the strings of a list, but one string was given; put it in a list"
             )
+        X = placed(X)
+        if isinstance(X, PlacedSamples):
+            return X
         for i, sample in enumerate(X):
             if not isinstance(sample, str):
                 raise TypeError(

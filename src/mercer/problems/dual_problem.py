@@ -120,6 +120,16 @@ class DualProblem:
         part.__dict__.update(cut, row=self.row[: len(cut["p"])], totals=self.totals, twins=False)
         return part
 
+    def restricted(self, which: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
+        """The problem of some variables with all others held at β.
+
+        `rows` are the rows that it is about, in ascending order, and `fixed` is what p takes over from u there.
+        """
+        row, group = np.searchsorted(rows, self.row[which]), self.group[which]
+        totals = sums_by(group[group >= 0], beta[which][group >= 0], len(self.totals))
+        p = self.p[which] - fixed[row]
+        return DualProblem(p, self.lower[which], self.upper[which], self.d[which], row, group, totals)
+
     def matrices(self, K: Any) -> QuadraticProgram:
         """The problem as the matrices that every QP solver takes, with K the kernel matrix of its samples.
 

@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 from mercer.arrays import Floats
 from mercer.data.labels import scores, votes, winner
 from mercer.estimators import QuantileSVR
+from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
 from mercer.selection.grids import prefix_and_machine
 from mercer.tables.estimator import Tabular
 
@@ -81,7 +82,9 @@ def _named(estimator: Any, scoring: Any) -> Any:
     """The score by its name where the estimator's own one is scikit-learn's accuracy or R²."""
     if scoring is not None:
         return scoring
-    return {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(_score_of(_judge(estimator)))
+    own = {ClassifierMixin.score: "accuracy", score_of_classifier: "accuracy"}
+    own |= {RegressorMixin.score: "r2", score_of_regressor: "r2"}
+    return own.get(_score_of(_judge(estimator)))
 
 
 def _judge(estimator: Any) -> Any:

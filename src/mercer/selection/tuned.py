@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.pipeline.machine import ScoresAnywhere
+from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.selection.result import SearchInterrupted, TuningResult
@@ -185,7 +185,7 @@ _SHARED_DOCS = """
 """
 
 
-class TunedSVC(ScoresAnywhere, ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
     """Support vector classification that chooses C and the kernel's parameters by cross-validation.
     {shared}
     Examples
@@ -198,10 +198,12 @@ class TunedSVC(ScoresAnywhere, ClassifierMixin, Tuned):  # type: ignore[misc]  #
     (True, 'optimality')
     """
 
+    score = score_of_classifier
+
     _kind = SVC
 
 
-class TunedSVR(ScoresAnywhere, RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
     """Support vector regression that chooses C, ε and the kernel's parameters by cross-validation.
     {shared}
     Examples
@@ -215,6 +217,8 @@ class TunedSVR(ScoresAnywhere, RegressorMixin, Tuned):  # type: ignore[misc]  # 
     >>> bool(model.best_score_ > 0.9)
     True
     """
+
+    score = score_of_regressor
 
     _kind = SVR
 

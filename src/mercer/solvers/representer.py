@@ -30,6 +30,7 @@ from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.ridge_factor import rounding_shares
 
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
@@ -134,13 +135,16 @@ class _System:
         """Z with (K + diag(curved)⁻¹)Z = R on the active samples."""
         if self._kept is None:
             return self._by_gradients(np.sqrt(curved), active, R, stop)
-        factor = self._kept.factor(1.0 / curved, active if len(active) < self._gram.n else None)
-        if factor is None:
-            raise ValueError(
-                "the kernel matrix is not positive semi-definite, and the loss has no minimum then; use a positive "
-                "definite kernel, or, where this is one, scale the features: rounding broke it"
-            )
-        return factor.solve(R)
+        gram, some = self._gram, active if len(active) < self._gram.n else None
+        # Where rounding broke a positive definite K, less curvature than there is still leads downhill.
+        for share in rounding_shares(10, 1e-8) if gram.positive_definite == "yes" else (0.0,):
+            factor = self._kept.factor(1.0 / curved + share * gram.diagonal[active], some)
+            if factor is not None:
+                return factor.solve(R)
+        raise ValueError(
+            "the kernel matrix is not positive semi-definite, and the loss has no minimum then; use a positive "
+            "definite kernel, or, where this is one, scale the features: rounding broke it"
+        )
 
     def _by_gradients(self, scale: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
         gram = self._gram
@@ -181,8 +185,9 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
         return 0.0
     low, high, width = -np.inf, np.inf, max(1.0, float(np.abs(problem.y).max()))
     for _ in range(200):
-        slope = float(problem.gradient(u + b).sum())
-        if slope == 0.0:
+        g = problem.gradient(u + b)
+        slope = float(g.sum())
+        if abs(slope) <= _EPS * float(np.abs(g).sum()):  # which side the best b is on would be decided by rounding
             return b
         low, high = (b, high) if slope < 0 else (low, b)
         # The bracket's ends are neighbouring floats, relative to the larger of 1 and b.

@@ -26,14 +26,14 @@ from mercer.arrays import Floats, freeze, is_sparse
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Kind, check_state, declared, expect, fitted, set_fitted, state_of
+from mercer.gram.eigenpairs import n_positive, signs
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
 from mercer.rkhs import Expansion
 from mercer.solution import Report
-from mercer.unsupervised.eigenpairs import balanced, n_positive, signs
 from mercer.unsupervised.learner import Learner, Reader
-from mercer.unsupervised.points import Points, one_point, points_of
+from mercer.unsupervised.points import Points, balanced, one_point, points_of
 
 
 class _View(Reader):

@@ -32,9 +32,8 @@ from mercer.kernels import Kernel
 from mercer.parameters import integer
 from mercer.rkhs import Expansion
 from mercer.solution import Report
-from mercer.unsupervised.eigenpairs import balanced
 from mercer.unsupervised.learner import Learner
-from mercer.unsupervised.points import one_point, points_of
+from mercer.unsupervised.points import balanced, one_point, points_of
 
 
 @shared_docs

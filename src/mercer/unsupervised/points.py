@@ -38,13 +38,14 @@ from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import gram_for
+from mercer.gram.eigenpairs import leading, n_positive, with_signs
+from mercer.gram.gram import Kept
 from mercer.gram.landmarks import draw
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
 from mercer.solution import Report
 from mercer.solvers.least_squares.solution import memory_error
-from mercer.unsupervised.eigenpairs import leading, n_positive, with_signs
 
 Pairs = tuple[Floats, Floats]
 
@@ -93,7 +94,8 @@ class Points(Protocol):
 class Stored:
     """All inner products; `source` are the samples, and `columns` their places in a kernel matrix that was given."""
 
-    K: Floats
+    kept: Kept
+    squares: Floats
     kernel: Kernel
     source: Any
     columns: Indices | None = None
@@ -101,40 +103,22 @@ class Stored:
     definite: bool = True
 
     @property
-    def squares(self) -> Floats:
-        return np.asarray(self.K.diagonal())
+    def n(self) -> int:
+        return len(self.squares)
 
     @property
-    def n(self) -> int:
-        return len(self.K)
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest inner product."""
+        return self.kept.extremes
 
     def products(self, C: Floats, some: Indices | None = None) -> Floats:
-        if some is None:
-            out = np.empty((self.n, C.shape[1]))
-            for rows in row_blocks(self.n, 8 * self.n):
-                out[rows] = self.K[rows] @ C
-            return out
-        sums = np.zeros((C.shape[1], self.n))
-        for rows in row_blocks(len(some), 8 * self.n):
-            sums += C[rows].T @ self.K[some[rows]]
-        return sums.T
+        return self.kept.products(C, some)
 
     def column(self, i: int, some: Indices | None = None) -> Floats:
-        return np.asarray(self.K[i] if some is None else self.K[i, some])
+        return self.kept.column(i, some)
 
     def eigenpairs(self, scale: Floats, k: int | None, centre: Floats | None, less: Floats | None) -> Pairs:
-        S = np.empty_like(self.K)
-        mean = np.zeros(self.n) if centre is None else self.products(centre[:, None])[:, 0]
-        middle = 0.0 if centre is None else float(centre @ mean)
-        for rows in row_blocks(self.n, 8 * self.n):
-            np.subtract(self.K[rows], mean[rows, None] - middle, out=S[rows])
-            S[rows] -= mean
-            if less is not None:
-                S[rows, rows].flat[:: rows.stop - rows.start + 1] -= less[rows]
-            S[rows] *= scale
-            S[rows] *= scale[rows, None]
-        mirror(S)
-        values, vectors = leading(S, k)
+        values, vectors = self.kept.leading(scale, k, centre, less)
         if centre is None:
             return values, vectors
         some = slice(0, n_positive(values, self.n, float(scale**2 @ np.abs(self.squares))))
@@ -232,6 +216,14 @@ class Mapped:
         return np.asarray(self.map(self.origin[None, :], 1)[0])
 
 
+def balanced(a: Floats, p: Floats) -> Floats:
+    """Coefficients whose columns sum to zero, as those of centred points do but for rounding; p sums to 1.
+
+    Eigenvectors of small eigenvalues lose that first: their error is that of the matrix over the eigenvalue.
+    """
+    return np.asarray(a - p[:, None] * a.sum(axis=0))
+
+
 def one_point(n: int) -> str:
     """What to say of samples that do not differ."""
     told = "1 sample is" if n == 1 else f"{n:,} samples are"
@@ -293,7 +285,7 @@ def _stored(fit: Fit, kernel: Kernel) -> Stored:
             "directions of negative square are left out, and distances may be wrong; use a positive definite kernel",
             NonPSDKernelWarning,
         )
-    return Stored(gram.full(), kernel, X, columns, fit.n, definite)
+    return Stored(gram.kept(fit.limits.n_threads), gram.diagonal, kernel, X, columns, fit.n, definite)
 
 
 def _on_landmarks(fit: Fit, kernel: Kernel, m: int) -> Mapped:

@@ -25,12 +25,12 @@ from mercer.data import samples
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
+from mercer.gram.eigenpairs import leading_of_walk
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of
 from mercer.rkhs import Expansion
 from mercer.solution import Report
-from mercer.unsupervised.eigenpairs import leading_of_walk
 from mercer.unsupervised.kernel_kmeans import Clustering, cluster
 from mercer.unsupervised.points import Mapped, Points, Stored, points_of
 
@@ -59,6 +59,11 @@ class Graph:
     @property
     def squares(self) -> Floats:
         return np.asarray(self.K.diagonal())
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest affinity."""
+        return float(self.K.min()), float(self.K.max())
 
     @property
     def n(self) -> int:
@@ -262,15 +267,15 @@ class SpectralClustering(Clustering):
 
 def _walk(points: Points | Graph, weight: Floats, k: int, kernel: Kernel) -> tuple[Floats, Floats, Expansion]:
     """The leading eigenvalues, each sample's place in their eigenvectors, and what gives new samples theirs."""
-    K: Any = points.K if isinstance(points, Stored | Graph) else None
-    if K is not None and float(K.min()) < -_ROUNDING_SHARE * float(abs(K).max()):
+    known = points.extremes if isinstance(points, Stored | Graph) else None
+    if known is not None and known[0] < -_ROUNDING_SHARE * max(map(abs, known)):
         raise ValueError(
             f"Negative values in data: affinities must not be negative, but {kernel!r} has the value "
-            f"{K.min():.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
+            f"{known[0]:.3g}; use a Gaussian, a Laplacian or another kernel that is never negative"
         )
     own = points.squares
-    degrees = points.products(weight[:, None])[:, 0] - (0.0 if K is None else own)
-    if K is None and not (degrees > 0).all():
+    degrees = points.products(weight[:, None])[:, 0] - (0.0 if known is None else own)
+    if known is None and not (degrees > 0).all():
         raise ValueError(
             f"{int(np.sum(degrees <= 0))} samples have no affinity to others as far as the landmarks can tell; raise "
             "n_landmarks, or lower gamma"

@@ -8,12 +8,15 @@ import pytest
 from scipy import sparse
 
 from contracts.solver_contract import STOP, SolverCase, SolverContract
+from mercer.gram import gram_for
 from mercer.gram.places import rows_for
+from mercer.kernels import Linear
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.joint import solve_joint_linear
 from reference.multiclass import dual_by_qp
+from reference.plain_rows import PlainRows
 from reference.qp import by_clarabel
 
 rng = np.random.default_rng(0)
@@ -47,10 +50,13 @@ def cases():
                 place = rows_for(sparse.csr_array(WIDE), 1)
                 value = by_clarabel(problem.dual, WIDE @ WIDE.T + constant)[0]
                 yield f"auto on more columns than rows, {name}", Case(solve_linear, problem, place, value)
+                yield f"auto without descent, {name}", Case(solve_linear, problem, PlainRows(WIDE), value)
     for bias in (False, "regularized"):
         problem = JointProblem(LABELS, C, 3, shared=True, shift=float(bias == "regularized"))
         value = dual_by_qp(X @ X.T, LABELS, C, 3, machine="crammer-singer", bias=bias)[0]
         yield f"joint, bias {bias}", Case(partial(solve_joint_linear, seed=1), problem, rows_for(X, 1), value)
+        solve = partial(solve_joint_linear, gram=partial(gram_for, Linear(), X))
+        yield f"joint without descent, bias {bias}", Case(solve, problem, PlainRows(X), value)
 
 
 CASES = dict(cases())
@@ -75,3 +81,11 @@ class TestSolversOfLinearMachines(SolverContract):
         assert warm.stop_reason == "converged"
         assert certificate.kkt["dual feasibility: box"] <= 1e-12
         assert certificate.primal == pytest.approx(proof.primal, rel=1e-5)
+
+
+def test_who_asks_for_descent_where_there_is_none_is_told():
+    with pytest.raises(ValueError, match=r"solver='dual' takes steps on one row after another.*use solver='auto'"):
+        solve_linear(hinge(Y, C, 0.0, False), PlainRows(X), STOP, solver="dual")
+    problem = JointProblem(LABELS, C, 3, shared=True)
+    with pytest.raises(ValueError, match="there is none; use multi_class='ovr'"):
+        solve_joint_linear(problem, PlainRows(X), STOP)

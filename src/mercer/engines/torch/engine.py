@@ -57,6 +57,9 @@ class TorchEngine:
     def vector(self, values: Any) -> Any:
         return to_host(values)
 
+    def given(self, values: Any, like: Any) -> Any:
+        return torch.as_tensor(values, device=like.device)
+
     def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
         assert isinstance(X, TorchSamples)
         return TorchGram.of(kernel, X, budget, n_threads, constant)

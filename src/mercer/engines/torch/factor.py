@@ -9,6 +9,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.engines.torch.numbers import floats, places, to_device, torch
+from mercer.gram.eigenpairs import with_signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +51,39 @@ class TorchKept:
     K: Any
     diagonal: Floats
 
-    def products(self, C: Floats) -> Floats:
-        return floats(self.K @ to_device(C, self.K))
+    @property
+    def extremes(self) -> tuple[float, float]:
+        return float(self.K.min()), float(self.K.max())
+
+    def column(self, j: int, rows: Indices | None = None) -> Floats:
+        return floats(self.K[j] if rows is None else self.K[j, places(rows, self.K)])  # K is symmetric
+
+    def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        K = self.K if columns is None else self.K[places(columns, self.K)].T
+        return floats(K @ to_device(C, self.K))
 
     def factor(self, d: Floats, rows: Indices | None = None) -> TorchFactor | None:
         if rows is None:
             return factor_of(self.K.clone(), self.diagonal + d)
         which = places(rows, self.K)
         return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
+
+    def leading(
+        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        S, s = self.K.clone(), to_device(scale, self.K)
+        if centre is not None:
+            c = to_device(centre, S)
+            mean = S @ c
+            S -= mean[:, None] - c @ mean
+            S -= mean
+        if less is not None:
+            S.diagonal().sub_(to_device(less, S))
+        S *= s
+        S *= s[:, None]
+        values, Q = torch.linalg.eigh(0.5 * (S + S.T))
+        k = len(scale) if k is None else min(k, len(scale))
+        return floats(values.flip(0)[:k]), with_signs(floats(Q.flip(1)[:, :k]))
 
 
 def kept_of(K: Any, diagonal: Floats) -> TorchKept:

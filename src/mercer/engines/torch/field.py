@@ -14,6 +14,7 @@ from mercer.engines.torch.numbers import dtype_of, floats, places, to_device, to
 
 if TYPE_CHECKING:
     from mercer.engines.torch.gram import TorchGram
+    from mercer.gram.gram import Field
     from mercer.problems.dual_problem import DualProblem
 
 # A shrink must remove at least this share of the active variables, and drops those outside the ends of their group by
@@ -27,7 +28,7 @@ class TorchField:
 
     def __init__(self, gram: TorchGram, problem: DualProblem, beta: Floats, u: Floats, dtype: Precision) -> None:
         self.gram, self.problem, self.beta = gram, problem, beta.copy()
-        self._dtype, like = dtype_of(dtype), gram.like
+        self._precision, self._dtype, like = dtype, dtype_of(dtype), gram.like
         self._fixed = [to_device(values, like) for values in (problem.p, problem.lower, problem.upper, problem.d)]
         self._row, self._group = places(problem.row, like), to_device(problem.group, like)
         self._all_beta, self._all_u = to_device(self.beta, like).clone(), to_device(u, like).clone()
@@ -55,7 +56,9 @@ class TorchField:
         self._samples = self.gram.prepared_rows(None if every else self._rows, self._dtype)
         self._u = self._all_u[self._rows]
         self._previous = torch.empty(0, dtype=torch.int64, device=which.device)
+        self._chosen: Indices | None = None
         self._place: Any = None
+        self._positions: Any = None
         self._gradient: Any = None
         self._ends: tuple[float, Floats, Floats] | None = None
         self._n_active = len(which)
@@ -109,7 +112,29 @@ class TorchField:
             kept = self._previous[torch.argsort((~free).to(torch.int8), stable=True)[: int(q * keep)]]
             self._place = torch.cat([self._worst(kept, q - len(kept), tops, bottoms), kept])
             self._previous = self._place  # newest first: which free ones are kept matters
-        return np.asarray(to_host(self._which[self._place]), dtype=np.intp)
+        self._chosen = np.asarray(to_host(self._which[self._place]), dtype=np.intp)
+        return self._chosen
+
+    def _at_places(self, J: Indices) -> Any:
+        """Where variables stand among the active ones."""
+        if J is self._chosen:
+            return self._place
+        if self._n_active == self.problem.n_variables:
+            return places(J, self._which)
+        if self._positions is None:
+            self._positions = torch.full((self.problem.n_variables,), -1, dtype=torch.int64, device=self._which.device)
+            self._positions[self._which] = torch.arange(self._n_active, device=self._which.device)
+        return self._positions[places(J, self._which)]
+
+    def inside(self, J: Indices) -> Field:
+        rows = np.unique(self.problem.row[J])
+        at = (
+            torch.searchsorted(self._rows, places(rows, self._rows))
+            if len(self._rows) < self.gram.n
+            else places(rows, self._rows)
+        )
+        part = self.problem.restricted(J, rows, self.beta, floats(self._u[at]))
+        return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)), self._precision)
 
     def _worst(self, kept: Any, size: int, tops: Floats, bottoms: Floats) -> Any:
         """The worst violators that are active and not kept, of every group and side as many."""
@@ -140,10 +165,11 @@ class TorchField:
     def gradient(self, J: Indices) -> Floats:
         if self._gradient is None:
             self.violation()
-        return floats(self._gradient[self._place])
+        return floats(self._gradient[self._at_places(J)])
 
     def block(self, J: Indices) -> Values:
-        at = self._place if self._at is None else self._at[self._place]
+        place = self._at_places(J)
+        at = place if self._at is None else self._at[place]
         own = self._samples[at]
         K = self.gram.device_block(own, own, self._dtype)
         size = len(at)
@@ -156,15 +182,15 @@ class TorchField:
         return np.asarray(held.numpy())
 
     def move(self, J: Indices, beta: Floats) -> None:
-        new = to_device(beta, self._b)
-        delta = new - self._b[self._place]
+        new, place = to_device(beta, self._b), self._at_places(J)
+        delta = new - self._b[place]
         self.beta[J] = beta
-        self._b[self._place] = new
-        self._all_beta[self._which[self._place]] = new
+        self._b[place] = new
+        self._all_beta[self._which[place]] = new
         self._ends = self._gradient = None
         changed = torch.nonzero(delta).ravel()
         if len(changed):
-            at = self._place[changed] if self._at is None else self._at[self._place[changed]]
+            at = place[changed] if self._at is None else self._at[place[changed]]
             self._u += self.gram.device_sums(self._samples, self._samples[at], delta[changed], self._dtype)
 
     def shrink(self) -> bool:

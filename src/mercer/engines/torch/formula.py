@@ -8,6 +8,7 @@ large that digits would be lost which matter, float64 values are made of differe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ from mercer.engines.torch.numbers import hyperbolic_tangent, matmul, power_of_tw
 from mercer.gram.prepared import CANCELLED_EXPONENT
 from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
-from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
+from mercer.kernels.algebra import OfValues
+from mercer.kernels.recipe import integer_power
 
 _LOG2E = math.log2(math.e)
 _RADIAL = ("gaussian", "laplacian")
@@ -156,7 +158,7 @@ class Leaf:
         if ending == "laplacian":
             return power_of_two(t.mul_(-numbers[0] * _LOG2E), proven)
         t.mul_(numbers[0]).add_(numbers[1])
-        return hyperbolic_tangent(t, proven) if ending == "sigmoid" else _power(t, int(numbers[2]))
+        return hyperbolic_tangent(t, proven) if ending == "sigmoid" else integer_power(t, int(numbers[2]))
 
     def diagonal(self, X: Any) -> Any:
         recipe = self.recipe
@@ -168,21 +170,11 @@ class Leaf:
         return recipe.scale * values + recipe.constant
 
 
-def _power(t: Any, degree: int) -> Any:
-    """t^degree by multiplications alone."""
-    out = torch.ones_like(t)
-    while degree:
-        if degree & 1:
-            out = out * t
-        t, degree = t * t, degree >> 1
-    return out
-
-
 def _collect(kernel: Kernel, X: Any, leaves: list[Leaf]) -> None:
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is not None:
         leaves.append(Leaf(recipe, X))
-    elif isinstance(kernel, Sum | Product | Scaled | Shifted | Power | Exponential):
+    elif isinstance(kernel, OfValues):
         for part in kernel.parts.values():
             _collect(part, X, leaves)
     else:
@@ -192,20 +184,9 @@ def _collect(kernel: Kernel, X: Any, leaves: list[Leaf]) -> None:
         )
 
 
-def _combined(kernel: Kernel, values: Any) -> Any:
+def _combined(kernel: Kernel, values: Iterator[Any]) -> Any:
     """The kernel's values from those of its recipes, in order."""
     if kernel.recipe() is not None:
         return next(values)
-    if isinstance(kernel, Sum):
-        return _combined(kernel.left, values) + _combined(kernel.right, values)
-    if isinstance(kernel, Product):
-        return _combined(kernel.left, values) * _combined(kernel.right, values)
-    assert isinstance(kernel, Scaled | Shifted | Power | Exponential)
-    inner = _combined(kernel.kernel, values)
-    if isinstance(kernel, Scaled):
-        return kernel.factor * inner
-    if isinstance(kernel, Shifted):
-        return inner + kernel.constant
-    if isinstance(kernel, Power):
-        return _power(inner, int(kernel.exponent))
-    return torch.exp(inner)
+    assert isinstance(kernel, OfValues)
+    return kernel.of_values([_combined(part, values) for part in kernel.parts.values()])

@@ -20,9 +20,9 @@ from mercer.gram.ball import Ball
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
-from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.linear_gram import linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
+from mercer.gram.places import gram_for
 from mercer.gram.prepared import EXACT
 from mercer.gram.protocols import LinearGram
 from mercer.gram.rounding import DOUBLE, Rounding
@@ -34,6 +34,9 @@ from mercer.problems.multiclass import JointProblem
 _SUMMED_COLUMNS = 2048
 # From this many rows on a solve's state is kept on the device, where problems have at most this many equalities.
 FIELD_ROWS, _MOST_GROUPS = 4000, 4
+# From this many rows on working sets are nested, with this many variables: what a round costs beside its kernel values
+# grows with the rows (benchmarks/compare_gpu.py).
+_NESTED_ROWS, _OUTER_ROWS = 100_000, 16_384
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 
@@ -57,12 +60,9 @@ class Source:
         return self._prepared[dtype]
 
     @cached_property
-    def here(self) -> KernelMatrix:
+    def here(self) -> Gram:
         """The same matrix on this machine, which proves what the device cannot."""
-        kernel, constant = self.kernel, self.constant
-        if constant and not self.given:
-            kernel, constant = kernel + constant, 0.0
-        return KernelMatrix.of(kernel, self.X.host(), self._budget, self.n_threads, constant)
+        return gram_for(self.kernel, self.X.host(), self._budget, self.n_threads, constant=self.constant)
 
     @cached_property
     def rounding(self) -> Rounding | None:
@@ -144,6 +144,10 @@ class TorchGram:
         return (np.float32, np.float64) if single else (np.float64,)
 
     @property
+    def outer_rows(self) -> int:
+        return _OUTER_ROWS if self.n >= _NESTED_ROWS else 0
+
+    @property
     def chunk_rows(self) -> int:
         return int(self.budget / (40 * max(1, self._source.X.shape[1])))
 
@@ -157,7 +161,7 @@ class TorchGram:
         return recipe is not None and recipe.linear
 
     @property
-    def _here(self) -> KernelMatrix:
+    def _here(self) -> Gram:
         whole = self._source.here
         return whole if self._rows is None else whole.view(self._rows)
 

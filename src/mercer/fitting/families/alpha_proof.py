@@ -96,7 +96,7 @@ def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
     return given.reshape(n, n_tasks)
 
 
-def _proven(task: Task, fit: Fit, alpha: Floats) -> Solved:
+def _proven(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
     """One of the machine's problems with what α gives and its proof."""
     problem, merged = task.problem, fit.merged
     if not isinstance(problem, DualProblem):

@@ -14,14 +14,16 @@ from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
-from mercer.fitting.pipeline.machine import Machine, ScoresAnywhere
+from mercer.fitting.pipeline.machine import Machine, score_of_classifier
 from mercer.fitting.pipeline.state import Labels, fitted
 from mercer.fitting.reports.dual_margins import PlaneDuals
 from mercer.margins import Margins, SeveralMargins, divide
 
 
-class Classifier(ScoresAnywhere, ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """A classifier with a hyperplane for each output: of each class against the rest, unless it says otherwise."""
+
+    score = score_of_classifier
 
     _function_per_class = True
 

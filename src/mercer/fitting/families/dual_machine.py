@@ -129,13 +129,13 @@ class DualMachine(MachineMethods, Machine):
 
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
-    def _starts(self, fit: Fit, tasks: Tasks, before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks[DualProblem], before: WarmStart | None) -> list[Any]:
         if before is None:
             return [None] * len(tasks)
         keys, targets = _keys_and_targets(fit)
         return [before.start(t.name, t.rows, t.problem, keys, targets) for t in tasks]
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[DualProblem]) -> None:
         super()._record_end(solved)
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
@@ -145,7 +145,7 @@ class DualMachine(MachineMethods, Machine):
             )
         self.fit_status_ = int(not self.converged_)
 
-    def _conclude_outputs(self, fit: Fit, solved: Solutions, box: Box, b: Floats) -> None:
+    def _conclude_outputs(self, fit: Fit, solved: Solutions[DualProblem], box: Box, b: Floats) -> None:
         """The fitted attributes of a machine without classes: one output per task, a row of `dual_coef_` each.
 
         Every task is about all merged samples.
@@ -166,7 +166,7 @@ class DualMachine(MachineMethods, Machine):
         self.dual_coef_ = freeze(np.ascontiguousarray(own[:, order]))
         self._conclude_duals(fit, solved)
 
-    def _conclude_duals(self, fit: Fit, solved: Solutions, scales: Floats | None = None) -> None:
+    def _conclude_duals(self, fit: Fit, solved: Solutions[DualProblem], scales: Floats | None = None) -> None:
         """What the duals tell beyond the coefficients, of which the expansion's are `scales` times as large."""
         self.rkhs_norm_ = self._norms(solved, scales)
         status = dual_status(fit.merged, solved, fit.n)
@@ -175,7 +175,7 @@ class DualMachine(MachineMethods, Machine):
         if len(solved) == 1 and fit.kernel_values:  # of several problems, views count their own
             self.n_kernel_values_ = fit.kernel_values
 
-    def _norms(self, solved: Solutions, scales: Floats | None) -> Any:
+    def _norms(self, solved: Solutions[DualProblem], scales: Floats | None) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
         starts, coefficients = solved.row_ends[:-1], solved.coefficients
         energies = np.add.reduceat(coefficients * solved.u, starts)
@@ -190,7 +190,7 @@ class DualMachine(MachineMethods, Machine):
         check_is_fitted(self)
         return weight_vector(self)
 
-    def _keep(self, fit: Fit, solved: Solutions) -> None:
+    def _keep(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         keys, targets = _keys_and_targets(fit)
         starts = {
             s.task.name: task_start(s.task.rows, s.task.problem, s.solution)

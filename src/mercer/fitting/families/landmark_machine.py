@@ -133,7 +133,7 @@ class LandmarkMachine(OutputsMachine):
         merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), pool.stands_for)
         return Fit(X, None, source, pool.stands_for, merged, kernel.bind(pool.X), False, limits)
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
         chosen = self._choose(fit, source)
         landmarks, K = chosen.X, None
@@ -159,11 +159,11 @@ class LandmarkMachine(OutputsMachine):
         if self.stop_reason_ != "rounding floor" or not self.certificate_.relative_gap <= _SURE_SHARE:
             super()._warn_early(reached)
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[RidgeProblem]) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[RidgeProblem]) -> None:
         solution = solved[0].solution
         self.method_, self.jitter_ = solution.method, solution.jitter
         self.intercept_, self.dual_coef_ = freeze(solution.b), freeze(solution.C)

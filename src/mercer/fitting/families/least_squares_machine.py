@@ -89,7 +89,7 @@ class LeastSquaresMachine(OutputsMachine):
         Y, member = fit.target.Y[merged.rows][same.first], merged.member[same.first]
         return LeastSquares(Y, same.weight, member, len(merged.weight), bool(self.bias), lam)
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[Any]) -> None:
         super()._record_end(solved)
         self.n_iter_ = solved[0].solution.steps
         self.residual_ = self.certificate_.violation
@@ -267,10 +267,10 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _lam(self) -> float:
         return checked_lam("lam", self.lam)
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[LeastSquares]:
         return Tasks([Task("", self._problem(fit, self._lam()), partial(solve_least_squares, solver=self.solver))])
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
     @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped

@@ -67,13 +67,15 @@ class LinearMachine(MachineMethods, Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return min(n_tasks, fit.limits.n_threads) if n_entries(fit.X) > _FEW_ENTRIES else 1
 
-    def _linear_tasks(self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0) -> Tasks:
+    def _linear_tasks(
+        self, fit: Fit, names: list[str], problems: list[LinearProblem], unit: float = 1.0
+    ) -> Tasks[LinearProblem]:
         """One task per problem, all on the same rows; `tol` is measured in this unit."""
         solve, place = linear_solver(self, fit), partial(fit.rows, centred=problems[0].exact_bias)
         named = zip(names, problems, strict=True)
         return Tasks(Task(name, one, solve, place=place, unit=unit) for name, one in named)
 
-    def _conclude_linear(self, fit: Fit, solved: Solutions) -> tuple[Floats, Floats]:
+    def _conclude_linear(self, fit: Fit, solved: Solutions[object]) -> tuple[Floats, Floats]:
         """w and b, one row each per output; sets what tells how they were found."""
         self.n_iter_ = max(1, int(self.n_iter_.max()))
         self.solver_ = solved[0].solution.solver

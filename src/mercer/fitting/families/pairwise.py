@@ -13,11 +13,24 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, is_sparse, n_samples, row_blocks, rows_between, take
+from mercer.arrays import (
+    Data,
+    Floats,
+    Indices,
+    Weights,
+    freeze,
+    host,
+    is_sparse,
+    n_samples,
+    row_blocks,
+    rows_between,
+    take,
+)
 from mercer.certificates.hulls import Centring
 from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
+from mercer.engine import together
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
@@ -38,6 +51,7 @@ from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest
 from mercer.gram import Gram, gram_for
 from mercer.margins import NearestPoints
 from mercer.parameters import one_of
+from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 
 
@@ -63,7 +77,9 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     def _check_parameters(self) -> None:
         one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
 
-    def _conclude_pairs(self, fit: Fit, solved: Solutions, box: Box, b: Floats, scales: Floats | None = None) -> None:
+    def _conclude_pairs(
+        self, fit: Fit, solved: Solutions[DualProblem], box: Box, b: Floats, scales: Floats | None = None
+    ) -> None:
         """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
         table = merged_table(fit.merged, solved)
         own = own_table(table, fit, box, lambda: solved.largest_ridge)
@@ -212,7 +228,7 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Ce
     recipe = None if fit.precomputed else kernel.recipe()
     if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
         return None, Centring()
-    X = X.astype(np.float64, copy=False)
+    X = np.asarray(host(X), dtype=np.float64)
     centre = np.median(X, axis=0)
     centred = X - centre
     back = centred - X
@@ -221,12 +237,12 @@ def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Ce
 
     @lru_cache(maxsize=1)
     def place(n_threads: int) -> Gram:
-        return gram_for(kernel, centred, fit.limits.budget, n_threads)
+        return gram_for(kernel, together(fit.merged.X, centred)[1], fit.limits.budget, n_threads)
 
     return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
 
 
-def bias_between(fit: Fit, solved: Solutions) -> Floats:
+def bias_between(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
     """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
 
     The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
@@ -239,7 +255,7 @@ def bias_between(fit: Fit, solved: Solutions) -> Floats:
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
-def refuse_no_margin(fit: Fit, solved: Solutions) -> None:
+def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem]) -> None:
     """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
 
     Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding
@@ -253,7 +269,7 @@ def refuse_no_margin(fit: Fit, solved: Solutions) -> None:
             raise _no_margin(fit, one, separates)
 
 
-def _no_margin(fit: Fit, one: Solved, separates: bool) -> NotSeparableError:
+def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool) -> NotSeparableError:
     beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
     meet = reason == "no margin" and not separates
     # Of a regularised b the constant feature is part of the space, so that the two sides weigh the same there.
@@ -311,12 +327,12 @@ def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bi
     )
 
 
-def joint_table(solved: Solved) -> Table:
+def joint_table(solved: Solved[JointProblem]) -> Table:
     """β of every merged sample (row) for every class (column)."""
     return Table.of_array(solved.solution.beta)
 
 
-def joint_norms(solved: Solved) -> Any:
+def joint_norms(solved: Solved[JointProblem]) -> Any:
     """‖w_k‖ of each class; of f_2 − f_1 for two classes."""
     assert solved.solution.u is not None
     energy = np.sum(outputs(solved.solution.beta.T) * outputs(solved.solution.u.T), axis=1)

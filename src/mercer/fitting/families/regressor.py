@@ -13,15 +13,17 @@ from mercer.arrays import Data, Floats, Indices
 from mercer.data.samples import codes_of, numbers
 from mercer.fitting.families.dual_machine import DualMachine, unit_of_targets
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import Machine, RegressorMethods, ScoresAnywhere
+from mercer.fitting.pipeline.machine import Machine, RegressorMethods, score_of_regressor
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.problems.dual_problem import DualProblem
 
 
-class Regressor(RegressorMethods, ScoresAnywhere, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine whose target is one number per sample."""
+
+    score = score_of_regressor
 
     FITTED = fitted(intercept_=Array(1, required=True))
 
@@ -48,14 +50,14 @@ class KernelRegressor(Regressor, DualMachine):
         """The problem on samples with these targets and weights, in the order of the rows of K."""
         raise NotImplementedError
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         rows = np.arange(len(fit.merged.y))
         y, weight = fit.target[fit.merged.first], fit.merged.weight
         problem = self._problem(fit, y, weight)
         solve = self._solver_for(fit, rows, problem)
         return Tasks([Task("", problem, solve, rows, unit=unit_of_targets(y, weight))])
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         def box() -> Bounds:
             one = self._problem(fit, fit.target[:1], np.ones(1))
             return Bounds(float(one.upper.max()), -float(one.lower.min()))
@@ -63,7 +65,7 @@ class KernelRegressor(Regressor, DualMachine):
         self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
         self.n_iter_ = solved[0].solution.steps
 
-    def _remarks(self, fit: Fit, solved: Solutions) -> Remarks:
+    def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> Remarks:
         """Whether C and ε match the size of y."""
         problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.first]
         return remarks_on_scale(
@@ -76,7 +78,7 @@ class KernelRegressor(Regressor, DualMachine):
             lambda: solution.u if solution.u is not None else y,
         )
 
-    def _bias(self, solved: Solved) -> float:
+    def _bias(self, solved: Solved[DualProblem]) -> float:
         return solved.bias(getattr(self, "bias", True))
 
 

@@ -19,7 +19,7 @@ from mercer.fitting.pipeline.machine import (
     KernelChoice,
     Machine,
     MachineMethods,
-    ScoresAnywhere,
+    score_of_regressor,
 )
 from mercer.fitting.pipeline.state import Flag, fitted
 
@@ -66,8 +66,10 @@ class OutputsMachine(MachineMethods, Machine):
         return self._merge_codes(target), target
 
 
-class SeveralOutputs(MultiOutputMixin, ScoresAnywhere, RegressorMixin, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor of one output or several."""
+
+    score = score_of_regressor
 
     FITTED = fitted(_flat_=Flag(required=True))
 

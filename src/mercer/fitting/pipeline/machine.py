@@ -14,19 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
+from functools import cache, wraps
+from inspect import isfunction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import on_host
+from mercer.engine import as_asked, on_host, placed
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -170,24 +171,39 @@ ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
 
 
-class ScoresAnywhere:
-    """scikit-learn's `score` for samples, targets and weights that live anywhere."""
+# Methods whose answers are numbers for each sample: about an engine's own array they are such arrays too.
+_ANSWERS = ("predict", "decision_function", "predict_proba", "score_samples", "transform", "signed_distance")
 
-    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        """The share of right labels of a classifier, R² of a regressor.
 
-        Parameters
-        ----------
-        X : samples, as `predict` takes them
-        y : array of shape (n_samples,)
-            What they are.
-        sample_weight : array of shape (n_samples,), optional
+def answers_as_asked(cls: type) -> None:
+    """Let the methods that a class defines answer in the type of array that samples are given in."""
+    for name in _ANSWERS:
+        method = vars(cls).get(name)
+        if isfunction(method):
+            setattr(cls, name, _as_asked(method))
+        elif method is not None and hasattr(method, "fn"):  # of scikit-learn's available_if
+            method.fn = _as_asked(method.fn)
 
-        Returns
-        -------
-        float
-        """
-        return float(super().score(X, on_host(y), on_host(sample_weight)))  # type: ignore[misc]  # scikit-learn's mixin
+
+def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
+        return as_asked(method(self, placed(X), *options, **named), X)
+
+    return answer
+
+
+def _score_here(mixin: Any) -> Any:
+    """scikit-learn's `score` of classifiers or regressors, for targets and weights that live anywhere."""
+
+    @wraps(mixin.score)
+    def score(self: Any, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        return float(mixin.score(self, placed(X), on_host(y), on_host(sample_weight)))
+
+    return score
+
+
+score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_here(RegressorMixin)
 
 
 @dataclass_transform()
@@ -205,6 +221,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def __init_subclass__(cls, **options: Any) -> None:
         attach_named(cls)
+        answers_as_asked(cls)
         declare_parameters(cls, cls.ELSEWHERE)
         super().__init_subclass__(**options)
 
@@ -229,19 +246,19 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """The weights that samples are merged with, and the target with what the weights add to it."""
         return weight, target
 
-    def _tasks(self, fit: Fit) -> Tasks:
+    def _tasks(self, fit: Fit) -> Tasks[Any]:
         """The problems to solve."""
         raise NotImplementedError
 
-    def _starts(self, fit: Fit, tasks: Tasks, before: WarmStart | None) -> list[Any]:
+    def _starts(self, fit: Fit, tasks: Tasks[Any], before: WarmStart | None) -> list[Any]:
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
-    def _conclude(self, fit: Fit, solved: Solutions) -> None:
+    def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
 
-    def _remarks(self, fit: Fit, solved: Solutions) -> list[tuple[str, type[Warning]]]:
+    def _remarks(self, fit: Fit, solved: Solutions[Any]) -> list[tuple[str, type[Warning]]]:
         """What else the user should be told after the fit, and as which warning."""
         return []
 
@@ -332,7 +349,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Tell the user that training stopped early, and what it reached."""
         warn_user(reached, ConvergenceWarning)
 
-    def _record_end(self, solved: Solutions) -> None:
+    def _record_end(self, solved: Solutions[Any]) -> None:
         """What every fit says about its end."""
         self.certificate_ = solved.certificate
         reason = next(iter(solved.reasons), "converged")
@@ -342,7 +359,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         self.converged_ = self.stop_reason_ == "converged"
         self.n_iter_: Any = freeze(solved.steps)
 
-    def _keep(self, fit: Fit, solved: Solutions) -> None:
+    def _keep(self, fit: Fit, solved: Solutions[Any]) -> None:
         """What a later training can start from."""
 
     @property

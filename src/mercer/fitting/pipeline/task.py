@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from mercer.arrays import Floats, Indices, is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress
+from mercer.gram import Cross, Gram, Rows
 from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.long_calls import WAKE_SECONDS
@@ -26,29 +27,43 @@ from mercer.solution import Solution, Solve, Stop, StopReason
 from mercer.solvers.active_set.walk import exactly
 from mercer.solvers.dual.pairs import PairResults, fitting_pairs, solve_together
 
+if TYPE_CHECKING:
+    from mercer.solvers.pegasos.descent import Space
+
+    # Where the data of a task live.
+    Place = Gram | Rows | Cross | Space
+
 A = TypeVar("A", Floats, Indices)
+P = TypeVar("P", covariant=True)  # the kind of problem
+Q = TypeVar("Q")
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class Task(Generic[P]):
     """One problem, the solver it wants, with its options bound, and the place where its data live."""
 
     name: str
-    problem: Any
+    problem: P
     solve: Solve
-    rows: Any = None  # which of the merged samples it is about; None: all
+    part: Indices | None = None  # which of the merged samples it is about; None: all
     blocks: tuple[Indices, Indices] | None = (
-        None  # the two class blocks that make up `rows`, where tasks share such blocks
+        None  # the two class blocks that make up `part`, where tasks share such blocks
     )
     unit: float = 1.0  # of `tol`: what a violation of 1 is worth in this problem's scale
-    place: Callable[[int], Any] | None = None  # from a number of threads; None: the fit's Gram matrix
+    place: Callable[[int], Place] | None = None  # from a number of threads; None: the fit's Gram matrix
+
+    @property
+    def rows(self) -> Indices:
+        """The merged samples of a task that is about some."""
+        assert self.part is not None
+        return self.part
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class Solved(Generic[P]):
     """A task with the solution that was found and its proof."""
 
-    task: Task
+    task: Task[P]
     solution: Any
     certificate: Certificate
 
@@ -59,22 +74,22 @@ class Solved:
         return float(self.solution.beta.sum()) if bias == "regularized" else 0.0
 
 
-class Tasks:
+class Tasks(Generic[P]):
     """The tasks of one fit."""
 
-    def __init__(self, tasks: Iterable[Task]) -> None:
+    def __init__(self, tasks: Iterable[Task[P]]) -> None:
         self._tasks = list(tasks)
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def __getitem__(self, k: int) -> Task:
+    def __getitem__(self, k: int) -> Task[P]:
         return self._tasks[k]
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[Task[P]]:
         return iter(self._tasks)
 
-    def places(self, fit: Fit, n_threads: int) -> list[Any]:
+    def places(self, fit: Fit, n_threads: int) -> Sequence[Place]:
         """Where the data of each task live."""
         return [(task.place or fit.gram)(n_threads) for task in self._tasks]
 
@@ -83,16 +98,16 @@ class Tasks:
         """Whether there are several, and all are solved on the fit's Gram matrix."""
         return len(self) > 1 and all(task.place is None for task in self._tasks)
 
-    def in_one_call(self, gram: Any, fit: Fit, n_threads: int, progress: Progress) -> Solutions:
+    def in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[P]:
         """What one call of the core has solved of many small tasks, if that is possible; here it is not."""
         return Solutions(self)
 
-    def exactly(self) -> Tasks:
+    def exactly(self) -> Tasks[P]:
         """These tasks with solutions whose equations hold to rounding, where there are such."""
         return Tasks(replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in self)
 
 
-class Solutions:
+class Solutions(Generic[P]):
     """What was found for the tasks of a fit, a row for each.
 
     Of dual problems there are columns over all of them, one problem after another. Per variable, those of problem k
@@ -110,24 +125,24 @@ class Solutions:
     rows: Indices
     row_ends: Indices
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: Tasks[P]) -> None:
         self.tasks = tasks
-        self._found: list[Solved] = []
+        self._found: list[Solved[P]] = []
 
-    @classmethod
-    def of(cls, rows: Sequence[Solved]) -> Self:
+    @staticmethod
+    def of(rows: Sequence[Solved[Q]]) -> Solutions[Q]:
         """A table of these rows."""
-        made = cls(Tasks(one.task for one in rows))
+        made = Solutions(Tasks(one.task for one in rows))
         made._found.extend(rows)
         return made
 
     def __len__(self) -> int:
         return len(self.tasks)
 
-    def __getitem__(self, k: int) -> Solved:
+    def __getitem__(self, k: int) -> Solved[P]:
         return self._found[k]
 
-    def __iter__(self) -> Iterator[Solved]:
+    def __iter__(self) -> Iterator[Solved[P]]:
         return iter(self._found)
 
     # --- while tasks are being solved -------------------------------------------------------------------------------
@@ -141,7 +156,7 @@ class Solutions:
         """Where a task that was begun is to go on, and how many steps it has taken."""
         return None, 0
 
-    def put(self, k: int, solved: Solved) -> None:
+    def put(self, k: int, solved: Solved[Any]) -> None:
         """Task k was solved by itself, after those before it."""
         self._found.append(solved)
 
@@ -177,7 +192,7 @@ class Solutions:
             self._join()
             return vars(self)[name]
 
-    def _join(self) -> None:
+    def _join(self: Solutions[DualProblem]) -> None:
         found = self._found
         problems, betas, rows = zip(*[(s.task.problem, s.solution.beta, s.task.rows) for s in found], strict=True)
         self.beta, self.rows = _joined(betas), _joined(rows)
@@ -193,11 +208,11 @@ class Solutions:
         self.row_ends = np.array([0, *accumulate(map(len, rows))])
 
     @property
-    def p(self) -> Floats:
+    def p(self: Solutions[DualProblem]) -> Floats:
         return _joined([s.task.problem.p for s in self._found])
 
     @property
-    def d(self) -> Floats:
+    def d(self: Solutions[DualProblem]) -> Floats:
         return _joined([s.task.problem.d for s in self._found])
 
     @property
@@ -205,37 +220,39 @@ class Solutions:
         return _joined([s.solution.u for s in self._found])
 
     @property
-    def gradient(self) -> Floats:
+    def gradient(self: Solutions[DualProblem]) -> Floats:
         return _joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._found])
 
     @property
-    def largest_ridge(self) -> float:
+    def largest_ridge(self: Solutions[DualProblem]) -> float:
         """The largest d of any variable."""
         return float(self.d.max(initial=0.0))
 
     @property
-    def equalities(self) -> Indices:
+    def equalities(self: Solutions[DualProblem]) -> Indices:
         """How many each problem has."""
         return np.array([len(s.task.problem.totals) for s in self._found])
 
 
-def solve_tasks(tasks: Tasks, fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions:
+def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions[Q]:
     """Every task's solution and proof, `side_by_side` of them at a time, each on one thread then."""
     n_threads = 1 if side_by_side > 1 else fit.limits.n_threads
     places = tasks.places(fit, n_threads)
     solutions = Solutions(tasks)
     if tasks.share_gram:
-        places[0].share()
-        side_by_side = side_by_side if places[0].concurrent else 1
-        if places[0].concurrent and not progress.watched and all(start is None for start in starts):
-            solutions = tasks.in_one_call(places[0], fit, max(side_by_side, n_threads), progress)
+        gram = fit.gram(n_threads)
+        gram.share()
+        side_by_side = side_by_side if gram.concurrent else 1
+        if gram.concurrent and not progress.watched and all(start is None for start in starts):
+            solutions = tasks.in_one_call(gram, fit, max(side_by_side, n_threads), progress)
 
-    def solve(k: int) -> Solved:
+    def solve(k: int) -> Solved[Q]:
         task, place, start = tasks[k], places[k], starts[k]
         begun, steps = solutions.begun(k)
         report = progress.begin(task.name)
-        if task.rows is not None and (len(task.rows) < place.n or task.blocks is not None):
-            place = place.view(task.rows)
+        if task.part is not None:  # only a Gram has parts
+            gram = cast(Gram, place)
+            place = gram.view(task.part) if len(task.part) < gram.n or task.blocks is not None else gram
         limits = fit.limits.stop.after(steps) if steps else fit.limits.stop
         asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
@@ -282,7 +299,7 @@ def map_side_by_side(call: Callable[[T], R], items: Iterable[T], n_threads: int)
 # Arrays for all of them, and objects for those that are asked for: a thousand classes have half a million pairs.
 
 
-class PairTasks(Tasks):
+class PairTasks(Tasks[DualProblem]):
     """One task per pair of classes; the variables of all, one pair after another, make up `problem`.
 
     `together` says whether small pairs may be solved in one call.
@@ -302,7 +319,7 @@ class PairTasks(Tasks):
     def __len__(self) -> int:
         return self.layout.n
 
-    def __getitem__(self, k: int) -> Task:
+    def __getitem__(self, k: int) -> Task[DualProblem]:
         k = range(len(self))[k]
         begin, end = self.layout.offsets[k], self.layout.offsets[k + 1]
         problem, rows = self.problem.some(slice(begin, end)), self.layout.rows[begin:end]
@@ -310,17 +327,17 @@ class PairTasks(Tasks):
         blocks = (rows[:first], rows[first:]) if self.together else None
         return Task(self._name_of(k), problem, self._solver_of(rows, problem), rows, blocks)
 
-    def __iter__(self) -> Iterator[Task]:
+    def __iter__(self) -> Iterator[Task[DualProblem]]:
         return map(self.__getitem__, range(len(self)))
 
-    def places(self, fit: Fit, n_threads: int) -> list[Any]:
+    def places(self, fit: Fit, n_threads: int) -> Sequence[Place]:
         return [fit.gram(n_threads)] * len(self)
 
     @property
     def share_gram(self) -> bool:
         return len(self) > 1
 
-    def in_one_call(self, gram: Any, fit: Fit, n_threads: int, progress: Progress) -> Solutions:
+    def in_one_call(self, gram: Gram, fit: Fit, n_threads: int, progress: Progress) -> Solutions[DualProblem]:
         which = fitting_pairs(self.problem, self.layout, is_sparse(fit.X))
         if not self.together or len(which) < 2:
             return Solutions(self)
@@ -328,7 +345,7 @@ class PairTasks(Tasks):
         found = self._solve(which, gram, fit.limits.stop, n_threads)
         return Solutions(self) if found is None else PairSolutions(self, found, which)
 
-    def _solve(self, which: Indices, gram: Any, stop: Stop, n_threads: int) -> PairResults | None:
+    def _solve(self, which: Indices, gram: Gram, stop: Stop, n_threads: int) -> PairResults | None:
         """What one call for these pairs has reached; the others have zeros."""
         problem, layout = self.problem, self.layout
         if len(which) == layout.n:
@@ -337,7 +354,7 @@ class PairTasks(Tasks):
         return None if found is None else found.among(layout, which)
 
 
-class PairSolutions(Solutions):
+class PairSolutions(Solutions[DualProblem]):
     """What was found for all pairs, of which `which` were solved, or begun, in one call."""
 
     def __init__(self, tasks: PairTasks, found: PairResults, which: Indices) -> None:
@@ -356,13 +373,13 @@ class PairSolutions(Solutions):
         self.samples = self.rows = tasks.layout.rows
         self.variables = self.row_ends = tasks.layout.offsets
 
-    def __getitem__(self, k: int) -> Solved:
+    def __getitem__(self, k: int) -> Solved[DualProblem]:
         k = range(len(self))[k]
         cut, found, reason = self._cut(k), self._results, self._reasons.get(k, "converged")
         solution = Solution(found.beta[cut], int(found.steps[k]), reason, u=found.u[cut])
         return Solved(self.tasks[k], solution, found.certificates[k])
 
-    def __iter__(self) -> Iterator[Solved]:
+    def __iter__(self) -> Iterator[Solved[DualProblem]]:
         return map(self.__getitem__, range(len(self)))
 
     def _cut(self, k: int) -> slice:
@@ -378,7 +395,7 @@ class PairSolutions(Solutions):
             return None, 0
         return self._results.beta[self._cut(k)], int(self._results.steps[k])
 
-    def put(self, k: int, solved: Solved) -> None:
+    def put(self, k: int, solved: Solved[Any]) -> None:
         cut, solution, found = self._cut(k), solved.solution, self._results
         found.beta[cut], found.u[cut], found.steps[k] = solution.beta, solution.u, solution.steps
         found.certificates.put(k, solved.certificate)

@@ -23,6 +23,7 @@ from mercer.data.table import Table
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions
 from mercer.gram.host_rows import weight_vectors
+from mercer.problems.dual_problem import DualProblem
 from mercer.rkhs import Expansion
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Bounds:
 Box = Callable[[], Bounds]
 
 
-def merged_table(merged: Merged, solved: Solutions) -> Table:
+def merged_table(merged: Merged, solved: Solutions[DualProblem]) -> Table:
     """β of every merged sample (row) in every task (column)."""
     return Table.of_columns(solved.coefficients, solved.rows, solved.row_ends, len(merged.y))
 
@@ -143,7 +144,7 @@ def weight_vector(model: Machine) -> Any:
 def allow_for_copies(
     machine: Machine,
     fit: Fit,
-    solved: Solutions,
+    solved: Solutions[DualProblem],
     tables: tuple[Table, Table],
     scales: Floats | None = None,
 ) -> None:
@@ -174,7 +175,7 @@ def allow_for_copies(
         machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
 
 
-def _lacking(fit: Fit, solved: Solutions, table: Table, own: Table) -> Lacking:
+def _lacking(fit: Fit, solved: Solutions[DualProblem], table: Table, own: Table) -> Lacking:
     """What the coefficients of copies lack of those of their samples."""
     merged, n_tasks = fit.merged, table.n_columns
     entry = _entries_of(table, own, merged.member)

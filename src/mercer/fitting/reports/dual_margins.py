@@ -19,6 +19,7 @@ from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.fitting.pipeline.task import Solutions
 from mercer.margins import NearestPoints
+from mercer.problems.dual_problem import DualProblem
 
 if TYPE_CHECKING:
     from mercer.certificates.certificate import Certificate
@@ -29,7 +30,7 @@ FREE: Final = 1
 BOUNDED: Final = 2
 
 
-def dual_status(merged: Merged, solved: Solutions, n: int) -> Table:
+def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> Table:
     """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows; of twins, FREE counts."""
     place = merged.member
     if len(place) < n:
@@ -67,7 +68,7 @@ def n_bounded(machine: Machine, k: int) -> int:
     return int((status_in(machine, k) == BOUNDED).sum())
 
 
-def bias_intervals(solved: Solutions, status: Table) -> Floats:
+def bias_intervals(solved: Solutions[DualProblem], status: Table) -> Floats:
     """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
     ends, told = np.full((len(solved), 2), np.nan), np.ones(len(solved), dtype=bool)
     told[status.indices[status.data == FREE]] = False

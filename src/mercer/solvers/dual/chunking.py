@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, Precision, inner, sums_by
+from mercer.arrays import Floats, Indices, Precision, inner
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -79,7 +79,7 @@ def _chunk_by_chunk(
         part = gram.copied(rows, gram.budget // 2)
         old = problem.row_coefficients(beta.copy(), gram.n)
         fixed = u[rows] - part.product(old[rows])
-        restricted = _restricted(problem, chunk, rows, beta, fixed)
+        restricted = problem.restricted(chunk, rows, beta, fixed)
         solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
@@ -101,19 +101,3 @@ def _choose(problem: DualProblem, beta: Floats, worst: Indices, size: int) -> In
     wanted = problem.row[np.concatenate([worst[:room], support, worst[room:]])]
     _, first = np.unique(wanted, return_index=True)
     return np.sort(wanted[np.sort(first)][:size])
-
-
-def _restricted(problem: DualProblem, chunk: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:
-    """The problem of some variables with all others fixed; `fixed` is what these add to u on the chunk's rows."""
-    row = np.searchsorted(rows, problem.row[chunk])
-    group = problem.group[chunk]
-    totals = sums_by(group[group >= 0], beta[chunk][group >= 0], len(problem.totals))
-    return DualProblem(
-        p=problem.p[chunk] - fixed[row],
-        lower=problem.lower[chunk],
-        upper=problem.upper[chunk],
-        d=problem.d[chunk],
-        row=row,
-        group=group,
-        totals=totals,
-    )

@@ -235,7 +235,7 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
     """
     n, d, total = linear.n, linear.d, problem.total
     root, mass = np.sqrt(total), float(total.sum())
-    centre = linear.transposed(total[:, None])[:, 0] / mass if problem.bias else np.zeros(d)
+    centre = linear.transposed(total) / mass if problem.bias else np.zeros(d)
     y = problem.weight @ problem.Y / mass if problem.bias else np.zeros(problem.n_outputs)
     lam = problem.lam / linear.scale
     about = None if linear.sparse else centre
@@ -247,12 +247,12 @@ def _weights(linear: LinearGram, problem: LeastSquares) -> tuple[Floats, Floats,
         _core.check_stop()
         v = v.reshape(-1)
         w = unit * v
-        return np.concatenate([root * (linear.times(w[:, None])[:, 0] - centre @ w), ridge * v])
+        return np.concatenate([root * (linear.times(w) - centre @ w), ridge * v])
 
     def transposed(v: Floats) -> Floats:
         v = v.reshape(-1)
         above = root * v[:n]
-        return np.asarray(unit * (linear.transposed(above[:, None])[:, 0] - centre * above.sum()) + ridge * v[n:])
+        return np.asarray(unit * (linear.transposed(above) - centre * above.sum()) + ridge * v[n:])
 
     A = spla.LinearOperator((n + d, d), matvec=times, rmatvec=transposed, dtype=np.float64)
     most = 20 * min(n, d)  # in exact arithmetic a twentieth is enough; rounding can ask for a multiple

@@ -88,7 +88,7 @@ def linear_spectrum_of(linear: LinearGram, problem: LeastSquares, stop: Stop = _
     """
     root = np.sqrt(problem.total)
     norm = float(np.linalg.norm(root))
-    centre = linear.transposed(problem.total[:, None])[:, 0] / norm**2 if problem.bias else np.zeros(linear.d)
+    centre = linear.transposed(problem.total) / norm**2 if problem.bias else np.zeros(linear.d)
     if linear.sparse:
         cov = linear.sums(problem).xx
         eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False)
@@ -386,7 +386,7 @@ def _from_svd(
     sparse, mass = linear.sparse, problem.mass
     x, y = np.zeros(linear.d), np.zeros(problem.n_outputs)
     if problem.bias:
-        x, y = linear.transposed(problem.total[:, None])[:, 0] / mass, problem.weight @ problem.Y / mass
+        x, y = linear.transposed(problem.total) / mass, problem.weight @ problem.Y / mass
     W = refined_weights(problem, linear, x, y, fit.weights(problem.lam), partial(fit.feature_inverse, problem.lam))
     centre = x if problem.bias and not sparse else None
     # The mean of what is left, not of what was there, is the best bias to the last digit.

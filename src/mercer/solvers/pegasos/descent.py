@@ -100,7 +100,8 @@ class LinearSpace:
 
     def outputs_bound(self, w: Ball) -> Ball:
         d = self.X.shape[1]
-        spread = gamma(2 * self.cost + 16) * np.abs(w.value) + 2 * w.error
+        longest = int(np.diff(self.X.indptr).max(initial=0)) if is_sparse(self.X) else d
+        spread = gamma(2 * longest + 16) * np.abs(w.value) + 2 * w.error
         size = np.full(self.n, spread[d] if self.bias else 0.0)
         for some in self._slices():
             size[some] += abs(self.X[some]) @ spread[:d]

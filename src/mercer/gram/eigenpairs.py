@@ -67,14 +67,6 @@ def n_positive(values: Floats, size: int, scale: float = 0.0) -> int:
     return int(np.sum(values > size * np.finfo(np.float64).eps * max(float(values[0]), scale)))
 
 
-def balanced(a: Floats, p: Floats) -> Floats:
-    """Coefficients whose columns sum to zero, as those of centred points do but for rounding; p sums to 1.
-
-    Eigenvectors of small eigenvalues lose that first: their error is that of the matrix over the eigenvalue.
-    """
-    return np.asarray(a - p[:, None] * a.sum(axis=0))
-
-
 def _krylov(S: Any, k: int, product: Callable[[Floats], Floats] | None = None) -> tuple[Floats, Floats] | None:
     """Of S, or of what `product` multiplies with in its stead."""
     n, wide = S.shape[0], k + _MORE_VECTORS
