@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -142,7 +143,8 @@ def calls(path: Path) -> set[str]:
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         # A Gaussian process is no fit, and its covariance matrix is factored where it lives.
-        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "unsupervised", "theory", "engines"}),
+        # An engine leaves to this machine what it does not compute itself.
+        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory"}),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),
@@ -158,7 +160,7 @@ def test_nothing_above_gram_looks_inside_one() -> None:
     makers = {"BlockBuffer", "PreparedSamples", "KernelMatrix", "TiledField", "TiledJointField"}
     makers |= {"HostField", "HostJointField", "HostRows", "HostLinearGram", "HostCross", "CholeskyFactor", "KeptValues"}
     for path in FILES:
-        if room(path) in ("gram", "engines"):
+        if room(path) in ("gram", "engines"):  # an engine is such a place
             continue
         attributes = [node for node in nodes(path) if isinstance(node, ast.Attribute)]
         assert not inside & {node.attr for node in attributes}, path
@@ -239,6 +241,15 @@ def test_engines_are_not_named_above_them() -> None:
             names |= {node.module or "" for node in nodes(path) if isinstance(node, ast.ImportFrom)}
             assert not {name for name in names if name.partition(".")[0] in ("torch", "triton", "dask", "distributed")}
             assert not re.search(r"engine\.device ==|device == \"c", path.read_text()) or path.name == "engine.py", path
+
+
+def test_torch_is_imported_by_its_engine_alone() -> None:
+    """mercer is imported without it, and runs without it."""
+    imports = re.compile(r"^\s*(import|from) (torch|triton)\b|(import_module|require)\(\"(torch|triton)", re.MULTILINE)
+    users = {str(path.relative_to(SOURCE)) for path in FILES if imports.search(path.read_text())}
+    assert users - {"runtime/versions.py"} == {"engines/torch/fused.py", "engines/torch/numbers.py"}
+    code = "import sys, mercer; mercer.SVC().fit([[0.0], [1.0]], [0, 1]); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_certificate_asks_a_gram_for_proofs_alone() -> None:

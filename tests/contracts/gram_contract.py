@@ -382,10 +382,9 @@ def check_field_contract(gram, problem, K, dtype, atol):
         field.move(J, target)
         np.testing.assert_array_equal(field.beta[J], target)
         exact = K @ problem.row_coefficients(field.beta, len(K))
-        np.testing.assert_allclose(field.u[field.rows], exact[field.rows], atol=(step + 1) * atol * n)
+        rows = np.unique(problem.row[field.active])
+        np.testing.assert_allclose(field.u[rows], exact[rows], atol=(step + 1) * atol * n)
         field.shrink()
-        # What is active is exactly what is free or could still be chosen, or everything.
-        assert set(problem.row[field.active]) == set(field.rows)
 
     field.unshrink()
     assert not field.shrunk

@@ -1,9 +1,12 @@
 """The promises of the package's configuration: versions, extras, floors, wheels, what a bug report shows."""
 
 import importlib.metadata
+import importlib.util
 import re
+import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -32,7 +35,7 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "onnx", "qp"}
+    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "onnx", "qp", "torch"}
     for module, extra in EXTRAS.items():
         assert module in map(package, extras[extra])
 
@@ -51,6 +54,7 @@ def test_constraints_pin_everything_our_checks_install():
         + extras["test"]
         + extras["lint"]
         + extras["docs"]
+        + extras["torch"]
         + PYPROJECT["build-system"]["requires"]
     )
     assert {package(requirement) for requirement in wanted} <= {package(name) for name in pinned}
@@ -90,6 +94,23 @@ def test_show_versions(capsys):
         *(rf"  {name} +(\d|not installed)" for name in EXTRAS),
     ):
         assert re.search(f"^{line}", text, flags=re.MULTILINE), line
+
+
+def test_show_versions_names_devices(capsys, monkeypatch):
+    """torch is imported for it where there is one, and where there is none nobody misses it."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    mercer.show_versions()
+    assert "torch-cpu" not in capsys.readouterr().out
+    gpu = SimpleNamespace(name="A card", total_memory=16 << 30)
+    cuda = SimpleNamespace(is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda k: gpu)
+    torch = SimpleNamespace(cuda=cuda, get_num_threads=lambda: 3)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name == "torch")
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    mercer.show_versions()
+    text = capsys.readouterr().out
+    assert re.search(
+        r"^devices:\n  torch-cpu +3 threads\n  cuda:0 +A card, 16 GiB\n  cuda:1 ", text, flags=re.MULTILINE
+    )
 
 
 def test_a_missing_extra_is_named(monkeypatch):

@@ -18,7 +18,9 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "docs"
 MODULES = [
-    module.name for module in pkgutil.walk_packages(mercer.__path__, "mercer.") if not module.name.endswith("_core")
+    module.name
+    for module in pkgutil.walk_packages(mercer.__path__, "mercer.")
+    if not module.name.endswith("_core") and (find_spec("torch") or not module.name.startswith("mercer.engines.torch"))
 ]
 WITH_EXAMPLES = [name for name in MODULES if ">>> " in Path(find_spec(name).origin).read_text(encoding="utf-8")]
 

@@ -171,7 +171,8 @@ def sequences(X: Any) -> list[str] | PlacedSamples:
             raise ValueError(f"this kernel compares strings, but sample {i} is {type(sample).__name__}: {sample!r:.60}")
     if not samples:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    return samples
+    home = configured()
+    return samples if home is None else home.samples(samples)
 
 
 def refuse_non_numbers(values: np.ndarray, name: str) -> None:

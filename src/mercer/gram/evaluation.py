@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, Precision, is_sparse, row_blocks, rows_between, take
+from mercer.arrays import Flags, Floats, Indices, Precision, host, is_sparse, row_blocks, rows_between, take
 from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.prepared import PreparedSamples
-from mercer.gram.rounding import SINGLE
+from mercer.gram.rounding import SINGLE, Rounding
 from mercer.kernels import Kernel
 
 # Samples for which float32 kernel values would move f by more than this, or this share of f's usual size if that is
@@ -25,6 +25,37 @@ from mercer.kernels import Kernel
 _FLOAT32_ERROR = 1e-4
 # How many of the vectors tell whether all point in one direction.
 _FEW_VECTORS = 48
+
+
+class InFloat32:
+    """Which samples may be predicted from float32 kernel values: an engine asks it too."""
+
+    def __init__(self, vectors: Any, coefficients: Any) -> None:
+        self._vectors, self._n_vectors = vectors, coefficients.shape[0]
+        self._squares = coefficients.power(2) if is_sparse(coefficients) else coefficients**2
+
+    def too_coarse(self, sizes: Floats, sources: Floats, rounding: Rounding) -> tuple[Flags, Floats]:
+        """The samples whose float32 kernel values would be too far off, and the largest f for which the others are not.
+
+        `sizes` and `sources` are N of the samples and of the vectors. Roundings of single values are taken to be
+        independent. What all values of a sample share grows with f.
+        """
+        likely = rounding.likely(sizes, sources, self._squares, lambda: self._aligned)
+        # Of targets in a large unit f is small, and so is what f may be off by.
+        unit = min(1.0, rounding.usual(sources, float(np.sqrt(np.max(self._squares.sum(axis=0), initial=0.0)))))
+        shared = np.maximum(rounding.in_common(sizes) - 2 * SINGLE, np.finfo(float).tiny)
+        return np.asarray(~(likely <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
+
+    @cached_property
+    def _aligned(self) -> float:
+        """The largest mean of cos² between some of the vectors and any other one: 1 where all point the same way."""
+        some = host(self._vectors, np.linspace(0, self._n_vectors - 1, _FEW_VECTORS).astype(np.intp))
+        some = some.astype(np.float64) / (float(abs(some).max()) or 1.0)  # else squares overflow
+        products = some @ some.T
+        products = products.toarray() if is_sparse(products) else products
+        lengths = np.sqrt(np.diagonal(products))
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        return float(np.linalg.eigvalsh(products / np.outer(lengths, lengths))[-1]) / len(products)
 
 
 class BlockEvaluation:
@@ -52,7 +83,8 @@ class BlockEvaluation:
             if prepared is None or X.dtype != np.float32:
                 self._add(out[some], part, prepared, np.float64, n_threads)
                 continue
-            fine, limit = self._too_coarse(part, prepared)
+            sizes = np.asarray(prepared.lowering.prepare(part, np.float32, 1)[1], dtype=np.float64)
+            fine, limit = self._in_float32.too_coarse(sizes, prepared.sizes, prepared.rounding)
             rows = np.flatnonzero(~fine)
             values = self._values(part, rows, prepared, np.float32, n_threads)
             close = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
@@ -67,35 +99,6 @@ class BlockEvaluation:
         if len(rows):
             self._add(out, X if len(rows) == X.shape[0] else take(X, rows), prepared, precision, n_threads)
         return out
-
-    def _too_coarse(self, X: Any, prepared: PreparedSamples) -> tuple[Flags, Floats]:
-        """The samples whose float32 kernel values would be too far off, and the largest f for which the others are not.
-
-        Roundings of single values are taken to be independent. What all values of a sample share grows with f.
-        """
-        squares, sources = self._squares, prepared.sizes
-        sizes = np.asarray(prepared.lowering.prepare(X, np.float32, 1)[1], dtype=np.float64)
-        likely = prepared.rounding.likely(sizes, sources, squares, lambda: self._aligned)
-        # Of targets in a large unit f is small, and so is what f may be off by.
-        unit = min(1.0, prepared.rounding.usual(sources, float(np.sqrt(np.max(squares.sum(axis=0), initial=0.0)))))
-        shared = np.maximum(prepared.rounding.in_common(sizes) - 2 * SINGLE, np.finfo(float).tiny)
-        return np.asarray(~(likely <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
-
-    @cached_property
-    def _squares(self) -> Any:
-        """Those of the coefficients."""
-        return self._coefficients.power(2) if is_sparse(self._coefficients) else self._coefficients**2
-
-    @cached_property
-    def _aligned(self) -> float:
-        """The largest mean of cos² between some of the vectors and any other one: 1 where all point the same way."""
-        some = take(self._vectors, np.linspace(0, self._coefficients.shape[0] - 1, _FEW_VECTORS).astype(np.intp))
-        some = some.astype(np.float64) / (float(abs(some).max()) or 1.0)  # else squares overflow
-        products = some @ some.T
-        products = products.toarray() if is_sparse(products) else products
-        lengths = np.sqrt(np.diagonal(products))
-        lengths = np.where(lengths > 0, lengths, 1.0)
-        return float(np.linalg.eigvalsh(products / np.outer(lengths, lengths))[-1]) / len(products)
 
     def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Precision, n_threads: int) -> None:
         vectors = others = None
@@ -118,6 +121,10 @@ class BlockEvaluation:
             K = X[:, self._columns] if self._columns is not None else self._kernel(X, self._vectors)
         for part, outputs, coefficients in self._segments:
             out[:, outputs] += np.asarray(K[:, part], dtype=np.float64) @ coefficients
+
+    @cached_property
+    def _in_float32(self) -> InFloat32:
+        return InFloat32(self._vectors, self._coefficients)
 
     @cached_property
     def _weights(self) -> Floats | None:

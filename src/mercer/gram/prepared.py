@@ -32,7 +32,7 @@ EXACT = "exact"
 # memory is scarce then.
 _NORM_BLOCKS = 16
 # A larger possible error of an exponent in float64 is worth the 1.7 times longer way through differences.
-_CANCELLED_EXPONENT = 1e-11
+CANCELLED_EXPONENT = 1e-11
 # CSR samples up to this size are laid out as dense rows where only differences are exact enough.
 _LARGEST_DENSE_BYTES = 64 << 20
 # Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
@@ -162,7 +162,7 @@ class PreparedSamples:
         if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
             return True  # differences of unscaled rows cost no more
         largest = float(self.norms.max(initial=0.0))
-        return not DOUBLE * (self.rounding.terms + 10) * largest <= _CANCELLED_EXPONENT  # true for NaN
+        return not DOUBLE * (self.rounding.terms + 10) * largest <= CANCELLED_EXPONENT  # true for NaN
 
     @property
     def _mapped_cancels(self) -> bool:
@@ -171,7 +171,7 @@ class PreparedSamples:
         if factor is None or self.lowering.recipe.inner == "dot":
             return False
         largest = float(np.max(self.sizes, initial=0.0))
-        return not DOUBLE * (sum(factor.shape) + 10) * largest <= _CANCELLED_EXPONENT
+        return not DOUBLE * (sum(factor.shape) + 10) * largest <= CANCELLED_EXPONENT
 
     @property
     def has_exact(self) -> bool:
@@ -196,7 +196,7 @@ class PreparedSamples:
         longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
         trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # what twice the precision leaves
         small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
-        return exact if small and not trace <= _CANCELLED_EXPONENT else _ExactSparse(self.lowering)
+        return exact if small and not trace <= CANCELLED_EXPONENT else _ExactSparse(self.lowering)
 
     @cached_property
     def row_terms(self) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import platform
 import sys
+from typing import Any
 
 from threadpoolctl import threadpool_info
 
 import mercer
 from mercer import _core
-from mercer.runtime.optional import EXTRAS
+from mercer.runtime.optional import EXTRAS, require
 
 _REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib")
 _OPTIONAL = (*EXTRAS, "pandas", "polars")
@@ -40,15 +42,31 @@ def show_versions() -> None:
         ],
         "required": [(name, _version(name)) for name in _REQUIRED],
         "optional": [(name, _version(name)) for name in _OPTIONAL],
+        "devices": _devices(),
         "thread pools": [
             (pool["prefix"], f"{pool['internal_api']}, version {pool['version']}, {pool['num_threads']} threads")
             for pool in threadpool_info()
         ],
     }
     for title, rows in sections.items():
-        print(f"{title}:")
+        if rows:
+            print(f"{title}:")
         for name, value in rows:
             print(f"  {name:<22}{value}")
+
+
+def _devices() -> list[tuple[str, str]]:
+    """The devices that torch finds, by the names that `config_context` takes; none without torch."""
+    if importlib.util.find_spec("torch") is None:
+        return []
+    torch: Any = require("torch", "a list of devices")
+    rows = [("torch-cpu", f"{torch.get_num_threads()} threads")]
+    for kind in ("cuda", "xpu"):
+        home: Any = getattr(torch, kind, None)
+        for k in range(home.device_count() if home is not None and home.is_available() else 0):
+            found = home.get_device_properties(k)
+            rows.append((f"{kind}:{k}", f"{found.name}, {found.total_memory / 2**30:.0f} GiB"))
+    return rows
 
 
 def _version(package: str) -> str:

@@ -22,6 +22,7 @@ from mercer.kernels import Kernel
 
 # The name under which torch's own CPU device is asked for; "cpu" is this machine's core.
 ON_CPU = "torch-cpu"
+_NO_FLOAT64 = "mercer proves its results in float64, which torch's device 'mps' does not have; use 'cpu'"
 
 
 class TorchEngine:
@@ -38,17 +39,19 @@ class TorchEngine:
             return X
         device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
         if device.type == "mps":
-            raise ValueError(
-                "mercer proves its results in float64, which torch's device 'mps' does not have; use 'cpu'"
-            )
+            raise ValueError(_NO_FLOAT64)
         return TorchSamples(self, dense_rows(X.host() if isinstance(X, PlacedSamples) else X, device))
 
     def _configured(self) -> Any:
         name = get_config()["device"]
         name = name if name.partition(":")[0] in self.devices else "cuda" if torch.cuda.is_available() else ON_CPU
+        if name.partition(":")[0] == "mps":
+            raise ValueError(_NO_FLOAT64)
         device = torch.device("cpu" if name == ON_CPU else name)
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise ValueError(f"device={name!r}: torch finds no such device here (torch.cuda.is_available() is False)")
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:  # not compiled in, no driver, no such number
+            raise ValueError(f"device={name!r}: torch finds no such device here ({error})") from error
         return device
 
     def vector(self, values: Any) -> Any:

@@ -1,20 +1,25 @@
-"""Prediction on a device: K(X, vectors) @ coefficients, a tile at a time."""
+"""Prediction on a device: K(X, vectors) @ coefficients, a tile at a time.
+
+Float32 samples are predicted from float32 kernel values where these are good enough, as on this machine.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Flags, Floats, Indices
 from mercer.engines.torch.formula import Formula
-from mercer.engines.torch.numbers import TILE_BYTES, matmul, places, to_device, to_host, torch
+from mercer.engines.torch.numbers import TILE_BYTES, floats, places, to_device, to_host, torch
 from mercer.engines.torch.samples import TorchSamples
+from mercer.gram.evaluation import InFloat32
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense
 
-# Vectors whose products are summed in the precision of the samples before they are added up in float64.
+# Vectors whose values are computed at a time.
 _SUMMED_VECTORS = 2048
 
 
@@ -33,26 +38,60 @@ class TorchEvaluation:
         rows = X.rows
         if len(self._coefficients) == 0:
             return
-        C = to_device(self._coefficients, rows, rows.dtype)
-        step = max(1, TILE_BYTES // (rows.element_size() * min(len(C), _SUMMED_VECTORS)))
-        for start in range(0, len(rows), step):
+        for start in range(0, len(rows), _step(len(self._coefficients))):
+            part = rows[start : start + _step(len(self._coefficients))]
+            some = slice(start, start + len(part))
             _core.check_stop()
-            part = rows[start : start + step]
-            total = torch.zeros((len(part), C.shape[1]), dtype=torch.float64, device=rows.device)
             if self._formula is None:
                 assert self._columns is not None
-                total += part[:, places(self._columns, rows)].double() @ C.double()
-            else:
-                self._add(total, part, C)
-            out[start : start + step] += to_host(total)
+                C = to_device(self._coefficients, rows)
+                out[some] += to_host(part[:, places(self._columns, rows)].double() @ C)
+                continue
+            fine = np.ones(len(part), dtype=bool)
+            if rows.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels:
+                values, fine = self._in_float32(part)
+                out[some][~fine] += values[~fine]
+            if fine.any():
+                out[some][fine] += to_host(self._sums(part[places(np.flatnonzero(fine), rows)], torch.float64))
 
-    def _add(self, total: Any, part: Any, C: Any) -> None:
+    def _in_float32(self, part: Any) -> tuple[Floats, Flags]:
+        """f from float32 kernel values, and the samples for which they are too coarse."""
         assert self._formula is not None
+        assert self._formula.rounding is not None
+        sizes, sources = (floats(side.parts[0][1]) for side in (self._rows(part, torch.float32), self._own(part)))
+        fine, limit = self._choice.too_coarse(sizes, sources, self._formula.rounding)
+        values = np.asarray(to_host(self._sums(part, torch.float32)))
+        fine |= ~(np.abs(values).max(axis=1, initial=0.0) <= limit)
+        return values, fine
+
+    @cached_property
+    def _choice(self) -> InFloat32:
+        return InFloat32(self._vectors, self._coefficients)
+
+    def _rows(self, part: Any, dtype: Any) -> Any:
+        assert self._formula is not None
+        return self._formula.rows(part, dtype)
+
+    def _own(self, like: Any, dtype: Any = torch.float32) -> Any:
+        """The vectors, prepared once for each device and precision."""
         assert self._vectors is not None
-        key = (part.dtype, part.device)
+        key = (dtype, like.device)
         if key not in self._prepared:
-            self._prepared[key] = self._formula.rows(self._vectors.rows.to(part.device), part.dtype)
-        vectors, own = self._prepared[key], self._formula.rows(part, part.dtype)
+            C = to_device(self._coefficients, like)
+            self._prepared[key] = self._rows(self._vectors.rows.to(like.device), dtype), C
+        return self._prepared[key][0]
+
+    def _sums(self, part: Any, dtype: Any) -> Any:
+        assert self._formula is not None
+        vectors, rows = self._own(part, dtype), self._rows(part, dtype)
+        C = self._prepared[dtype, part.device][1]
+        total = torch.zeros((len(part), C.shape[1]), dtype=torch.float64, device=part.device)
         for left in range(0, vectors.n, _SUMMED_VECTORS):
             some = slice(left, left + _SUMMED_VECTORS)
-            total += matmul(self._formula.block(own, vectors[some]), C[some])
+            total += self._formula.block(rows, vectors[some]).double() @ C[some]
+        return total
+
+
+def _step(n_vectors: int) -> int:
+    """Samples whose float64 values with some vectors fill a tile."""
+    return max(1, TILE_BYTES // (8 * min(n_vectors, _SUMMED_VECTORS)))

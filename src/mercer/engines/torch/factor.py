@@ -56,7 +56,8 @@ class TorchKept:
         return float(self.K.min()), float(self.K.max())
 
     def column(self, j: int, rows: Indices | None = None) -> Floats:
-        return floats(self.K[j] if rows is None else self.K[j, places(rows, self.K)])  # K is symmetric
+        column = self.K[j] if rows is None else self.K[j, places(rows, self.K)]  # K is symmetric
+        return np.array(floats(column))  # torch's CPU device shares its memory
 
     def products(self, C: Floats, columns: Indices | None = None) -> Floats:
         K = self.K if columns is None else self.K[places(columns, self.K)].T

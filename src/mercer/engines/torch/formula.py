@@ -1,7 +1,8 @@
 """Kernel values on a device, from a kernel's recipe or those of its parts.
 
 Rows are prepared once per precision, as for the core: centred if only differences count, scaled so that a Gaussian is
-2^−(N_i + N_j − ⟨x_i, x_j⟩) with N half the squared length. gram/rounding.py bounds what comes of that.
+2^−(N_i + N_j − ⟨x_i, x_j⟩) with N half the squared length. gram/rounding.py bounds what comes of that. Where N is so
+large that digits would be lost which matter, float64 values are made of differences instead.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mercer.arrays import row_blocks
 from mercer.engines.torch.numbers import hyperbolic_tangent, matmul, power_of_two, to_device, torch
+from mercer.gram.prepared import CANCELLED_EXPONENT
+from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.algebra import OfValues
 from mercer.kernels.recipe import integer_power
@@ -37,8 +41,8 @@ class Rows:
 class Formula:
     """A kernel whose values a device can compute; `recipe` is None for one that is made of several."""
 
-    def __init__(self, kernel: Kernel, leaves: list[Leaf]) -> None:
-        self._kernel, self._leaves = kernel, leaves
+    def __init__(self, kernel: Kernel, leaves: list[Leaf], width: int) -> None:
+        self._kernel, self._leaves, self._width = kernel, leaves, width
         self.recipe: Recipe | None = kernel.recipe()
 
     @classmethod
@@ -46,7 +50,21 @@ class Formula:
         """For samples like these, about whose mean rows are taken."""
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)
-        return cls(kernel, leaves)
+        return cls(kernel, leaves, X.shape[1])
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """The bounds of a single recipe; a kernel of several has none here."""
+        if self.recipe is None:
+            return None
+        factor = self.recipe.factor
+        mapped, terms = (0, self._width) if factor is None else factor.shape
+        return Rounding(self.recipe, terms, sparse=False, mapped=mapped)
+
+    @property
+    def cancels(self) -> bool:
+        """Whether values are made of differences: float32 would have few of their digits."""
+        return any(leaf.cancels for leaf in self._leaves)
 
     def rows(self, X: Any, dtype: Any) -> Rows:
         """Samples prepared in a precision."""
@@ -70,10 +88,26 @@ class Leaf:
         gamma = recipe.numbers[0] if recipe.numbers else 1.0
         self.scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E)}.get(recipe.ending, 1.0)
         self.factor = None if recipe.factor is None else to_device(recipe.factor, X)
-        self.centre = X.mean(dim=0, dtype=torch.float64) if recipe.ending == "gaussian" else None
+        self.centre, self.cancels = None, False
+        if recipe.ending == "gaussian":
+            self.centre = X.mean(dim=0, dtype=torch.float64)
+            terms = X.shape[1] if recipe.factor is None else sum(recipe.factor.shape)
+            self.cancels = not DOUBLE * (terms + 10) * self._largest(X) <= CANCELLED_EXPONENT  # true for NaN
+
+    def _largest(self, X: Any) -> float:
+        """The largest N; behind a factor, of the lengths of what is summed."""
+        found = torch.zeros((), dtype=torch.float64, device=X.device)
+        for some in row_blocks(len(X), 8 * X.shape[1]):
+            rows = (X[some].double() - self.centre).abs()
+            rows = rows if self.factor is None else rows @ self.factor.abs()
+            found = torch.maximum(found, rows.square().sum(dim=1).max())  # NaN stays
+        return 0.5 * self.scale**2 * float(found)
 
     def prepared(self, X: Any, dtype: Any) -> tuple[Any, Any]:
         """Rows and norms: half of the squared length of what is stored, summed in float64."""
+        if self.cancels and dtype == torch.float64:
+            rows = X.double().contiguous()
+            return rows, torch.zeros_like(rows[:, 0])
         rows = self._mapped(X)
         if self.recipe.normalise:
             largest = rows.abs().amax(dim=1, keepdim=True)
@@ -93,13 +127,25 @@ class Leaf:
 
     def block(self, x: Any, x_norms: Any, z: Any, z_norms: Any, proven: bool) -> Any:
         recipe = self.recipe
-        values = torch.cdist(x, z, p=1.0) if recipe.inner == "l1" else matmul(x, z.T)
-        values = self._ended(values, x_norms, z_norms, proven)
+        if self.cancels and x.dtype == torch.float64:
+            values = power_of_two(self._distances(x, z).square_().mul_(-recipe.numbers[0] * _LOG2E), proven)
+        else:
+            values = torch.cdist(x, z, p=1.0) if recipe.inner == "l1" else matmul(x, z.T)
+            values = self._ended(values, x_norms, z_norms, proven)
         if recipe.scale != 1.0:
             values *= recipe.scale
         if recipe.constant:
             values += recipe.constant
         return values
+
+    def _distances(self, x: Any, z: Any) -> Any:
+        """Of rows as they were given, from differences that are taken before a factor is applied."""
+        if self.factor is None:
+            return torch.cdist(x, z, compute_mode="donot_use_mm_for_euclid_dist")
+        out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
+        for some in row_blocks(len(x), 16 * max(1, len(z)) * self.factor.shape[0]):
+            out[some] = torch.linalg.vector_norm((x[some, None, :] - z) @ self.factor, dim=2)
+        return out
 
     def _ended(self, t: Any, x_norms: Any, z_norms: Any, proven: bool) -> Any:
         ending, numbers = self.recipe.ending, self.recipe.numbers

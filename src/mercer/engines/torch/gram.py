@@ -67,20 +67,22 @@ class Source:
 
     @cached_property
     def rounding(self) -> Rounding | None:
-        """The bounds of a single recipe; a kernel of several has none here."""
-        recipe = None if self.formula is None else self.formula.recipe
-        if recipe is None:
-            return None
-        mapped = 0 if recipe.factor is None else recipe.factor.shape[0]
-        terms = self.X.shape[1] if recipe.factor is None else recipe.factor.shape[1]
-        return Rounding(recipe, terms, sparse=False, mapped=mapped)
+        return None if self.formula is None else self.formula.rounding
+
+    @property
+    def differences(self) -> bool:
+        """Whether a recipe's float64 values are made of differences between the rows as they were given."""
+        assert self.formula is not None
+        assert self.formula.recipe is not None
+        recipe = self.formula.recipe
+        return recipe.ending == "laplacian" or (self.formula.cancels and recipe.factor is None)
 
     @cached_property
     def sizes(self) -> Floats:
         """N of every row; behind a factor, of the lengths of what is summed."""
         assert self.rounding is not None
         recipe = self.rounding.recipe
-        if recipe.ending == "laplacian":  # from differences, whose error is relative
+        if self.differences:  # whose error is relative
             return np.zeros(self.X.shape[0])
         if recipe.factor is None:
             return floats(self.prepared(torch.float64).parts[0][1]) + 2.0**-1074
@@ -131,7 +133,8 @@ class TorchGram:
 
     @property
     def precisions(self) -> tuple[Precision, ...]:
-        single = self.n > _FLOAT64_ROWS and not self._source.given
+        formula = self._source.formula
+        single = self.n > _FLOAT64_ROWS and formula is not None and not formula.cancels
         return (np.float32, np.float64) if single else (np.float64,)
 
     @property
@@ -197,7 +200,7 @@ class TorchGram:
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         which = slice(None) if rows is None and self._rows is None else self._global(rows)
         in_sequence = _SUMMED_COLUMNS + len(J) // _SUMMED_COLUMNS + 8
-        level = EXACT if rounding.recipe.ending == "laplacian" else np.float64
+        level = EXACT if self._source.differences else np.float64
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 
     # --- values -----------------------------------------------------------------------------------------------------
@@ -284,7 +287,8 @@ class TorchGram:
 
     def _fused(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
         """`device_sums` of a Gaussian by a kernel of our own, where there is one."""
-        recipe = self._source.formula.recipe if self._source.formula is not None else None
+        formula = self._source.formula
+        recipe = None if formula is None or formula.cancels else formula.recipe
         if recipe is None or recipe.ending != "gaussian" or recipe.constant or weights.ndim > 1 or not len(weights):
             return None
         (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]

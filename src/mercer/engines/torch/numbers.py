@@ -53,29 +53,35 @@ def dtype_of(precision: Precision) -> Any:
 
 def float32_products_are_exact() -> bool:
     """Whether torch multiplies float32 matrices in float32; a user may have allowed fewer digits."""
-    return str(torch.get_float32_matmul_precision()) == "highest"
+    try:
+        return str(torch.get_float32_matmul_precision()) == "highest"
+    except RuntimeError:  # allowed for one backend alone, as torch.backends.cuda.matmul.fp32_precision does
+        return False
 
 
 def matmul(A: Any, B: Any) -> Any:
     """A @ B with the digits of its type, whatever a user allowed torch to do."""
-    if A.dtype == torch.float32 and A.device.type != "cpu" and not float32_products_are_exact():
+    if A.dtype == torch.float32 and not float32_products_are_exact():
         return (A.double() @ B.double()).to(torch.float32)
     return A @ B
 
 
 def power_of_two(exponent: Any, proven: bool) -> Any:
-    """2^exponent for exponents of at most 0; if `proven`, within 4 units of 2⁻⁵³ of it, and 0 below −1021."""
+    """2^exponent for exponents of at most 0, which are overwritten.
+
+    If `proven`, within 4 units of 2⁻⁵³ of it, and 0 where it is below 2⁻¹⁰²¹·⁵.
+    """
     if not proven:
         return torch.exp2_(exponent)
     whole = torch.round(exponent)
-    rest = exponent - whole  # exact
+    rest = exponent.sub_(whole)  # exact
     value = torch.full_like(rest, POWERS[-1])
     for power in reversed(POWERS[:-1]):
-        value = value * rest + power
-    value = value * rest + 1.0
-    least = whole.clamp(min=-1022.0).to(torch.int64)
-    scale = ((least + 1023) << 52).view(torch.float64)  # its bits: 2^least
-    return torch.where(whole >= -1021.0, value * scale, torch.zeros_like(value))
+        value.mul_(rest).add_(power)
+    value.mul_(rest).add_(1.0)
+    beyond = ~(whole >= -1021.0)  # and NaN
+    scale = whole.clamp_(min=-1022.0).to(torch.int64).add_(1023).bitwise_left_shift_(52)
+    return value.mul_(scale.view(torch.float64)).masked_fill_(beyond, 0.0)  # by the bits of 2^whole
 
 
 def hyperbolic_tangent(t: Any, proven: bool) -> Any:

@@ -136,6 +136,10 @@ def _mixed(bits: Any) -> Any:
 
 def dense_rows(X: Any, device: Any) -> Any:
     """Samples of this machine or a tensor as contiguous rows of float32 or float64 on a device."""
+    if isinstance(X, list):
+        raise TypeError(
+            f"strings cannot be compared on {device}; do it on this machine: mercer.config_context(device='cpu')"
+        )
     if is_sparse(X) or (isinstance(X, torch.Tensor) and X.layout is not torch.strided):
         raise TypeError(
             f"sparse samples cannot be computed on {device} yet; give them as a dense array, or compute them on this "
