@@ -18,7 +18,7 @@ from mercer import (
     RLSRegressor,
     RLSRegressorCV,
 )
-from promises.false_claims import Claim, against, compare, fitted, outputs, proves_too_much, whole
+from promises.false_claims import Claim, against, answered, compare, fitted, outputs, proves_too_much, whole
 from reference import exact_machines as exact
 from reference.decimals import ONE, ZERO, decimals, solve, zeros
 from reference.exact_duals import findings, joint_findings
@@ -68,7 +68,7 @@ def svc(s):
     claims, broken = [], []
     f = None
     if np.all(np.isfinite(model.dual_coef_)):
-        f = model.decision_function(s.given).reshape(p.n, -1)
+        f = answered(model.decision_function(s.given)).reshape(p.n, -1)
     for k, (rows, signs, beta) in enumerate(binary_parts(model, s)):
         part = parts_of(model.certificate_)[k]
         b = decimals(np.array(part.b))
@@ -117,7 +117,7 @@ def joint(model, s, C):
         balanced=model.bias is True,
     )
     claims = [Claim(c, truth, derived=s.repeated)]
-    f, u = model.decision_function(s.given), s.K() @ beta
+    f, u = answered(model.decision_function(s.given)), s.K() @ beta
     broken = []
     for k in range(s.problem.n_classes):
         broken += outputs(f"decision {k}", f[:, k], u[:, k], decimals(model.intercept_[k]), s, beta[:, k])
@@ -166,7 +166,7 @@ def regression(make):
                 truth = replace(truth, violation=apart.violation if little else ZERO)
             claims.append(Claim(part, truth, what=f"part {k} " if len(betas) > 1 else ""))
             if len(betas) == 1:
-                f, u = np.atleast_1d(model.predict(s.given)), s.K() @ beta
+                f, u = np.atleast_1d(answered(model.predict(s.given))), s.K() @ beta
                 broken += outputs("prediction", f, u, decimals(model.intercept_[0]), s, beta)
         share = s.weight / s.weight.sum()
         spread = float(np.sqrt(share @ (target - share @ target) ** 2))
@@ -224,7 +224,7 @@ def one_class(s):
     beta = full(model, p.n)[0]
     problem = exact.one_class(s.weight[rows], model.nu)
     truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(model.certificate_.b)))
-    f = model.decision_function(s.given)
+    f = answered(model.decision_function(s.given))
     broken = outputs("decision", f, s.K() @ beta, decimals(model.intercept_[0]), s, beta)
     return checked([Claim(model.certificate_, truth)], model, s) + broken + unit_of_tol(model, s)
 
@@ -266,7 +266,7 @@ def ridges(kind):
             truth = findings(problem, s.K(rows), betas[rows, k], decimals(np.array(part.b)))
             claims.append(Claim(part, truth, what=f"part {k} " if betas.shape[1] > 1 else ""))
             if betas.shape[1] == 1:
-                f = model.decision_function(s.given) if classifier else model.predict(s.given)
+                f = answered(model.decision_function(s.given)) if classifier else answered(model.predict(s.given))
                 u, sizes = s.K() @ betas[:, 0], np.abs(betas[:, 0])
                 if s.repeated:  # copies have w(t − f)/λ each, which is as far off as t and f are
                     sizes = sizes + decimals(s.weight * np.abs(t)) / decimals(lam)
