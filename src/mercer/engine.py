@@ -9,7 +9,7 @@ An engine is chosen by the type of X; for samples of this machine by the configu
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mercer.kernels import Kernel
 
 
-class PlacedSamples(ABC):
+class PlacedSamples:
     """Samples that live with an engine. Numbers come back as arrays of this machine, one or a few per sample.
 
     A sample is the row of a matrix; a string, where `shape` has one dimension; or a row of a kernel matrix.
@@ -36,6 +36,12 @@ class PlacedSamples(ABC):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # float32 or float64; object for strings
     sparse: bool = False  # whether zeros are not stored
+
+    def __init_subclass__(cls) -> None:
+        """As an abstract class would, which every `isinstance` would pay for."""
+        missing = [name for name in dir(cls) if getattr(getattr(cls, name), "__isabstractmethod__", False)]
+        if missing:
+            raise TypeError(f"{cls.__name__} must define {', '.join(missing)}")
 
     @property
     def n_entries(self) -> int:

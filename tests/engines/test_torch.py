@@ -172,9 +172,9 @@ RANDOM, FAR = data(8, 3), data(8, 2, seed=1) + 1e3 * (np.arange(8) % 2)[:, None]
 # device run in an order that nobody states: a bound counts a term after another, 2,048 columns at least, even where
 # there is one. So these shares are small where few terms are summed.
 BOUNDS = {
-    "linear": (Linear(), Formula("linear"), lost(3000, float), 0.05),
-    "polynomial": (Polynomial(2, 1.0, 0.0), Formula("polynomial", degree=2), lost(3000, float), 0.05),
-    "sigmoid": (Sigmoid(0.3, 0.0), Formula("sigmoid", gamma=0.3), lost(3000, float), 0.02),
+    "linear": (Linear(), Formula("linear"), lost(3000, float), 0.01),
+    "polynomial": (Polynomial(2, 1.0, 0.0), Formula("polynomial", degree=2), lost(3000, float), 0.01),
+    "sigmoid": (Sigmoid(0.3, 0.0), Formula("sigmoid", gamma=0.3), lost(3000, float), 0.005),
     "cosine": (Cosine(), Formula("cosine"), lost(800, float), 1e-4),
     "Gaussian": (Gaussian(THIRD), Formula("gaussian", gamma=THIRD), norms(), 0.02),
     "Gaussian, scaled": (2.5 * Gaussian(0.5), Formula("gaussian", 0.5, scale=2.5), RANDOM, 1e-4),

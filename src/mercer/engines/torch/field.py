@@ -127,7 +127,7 @@ class TorchField:
         return self._positions[places(J, self._which)]
 
     def inside(self, J: Indices) -> Field:
-        rows = np.unique(self.problem.row[J])
+        rows = np.unique(self.problem.row[J]) if self.problem.twins else np.sort(J)
         at = (
             torch.searchsorted(self._rows, places(rows, self._rows))
             if len(self._rows) < self.gram.n
