@@ -35,8 +35,8 @@ from mercer.problems.multiclass import JointProblem
 _SUMMED_COLUMNS = 2048
 # From this many rows on a solve's state is kept on the device, where problems have at most this many equalities.
 FIELD_ROWS, _MOST_GROUPS = 4000, 4
-# From this many rows on working sets are nested, with an eighth of the variables or this many: what a round costs beside
-# its kernel values grows with the rows (benchmarks/compare_gpu.py).
+# From this many rows on working sets are nested, with an eighth of the variables or this many: a round's own cost grows
+# with the rows (benchmarks/compare_gpu.py).
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
