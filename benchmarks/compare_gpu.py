@@ -64,8 +64,8 @@ def main() -> None:
     for name, (X, y, machine) in cases.items():
         with mercer.config_context(device=given.device):
             there = torch.as_tensor(X, device=device)
-            seconds, model = timed(lambda: machine.fit(there, y), given.repeats, synchronize)  # noqa: B023
-            predict, _ = timed(lambda: model.decision_function(there[:100_000]), 1, synchronize)  # noqa: B023
+            seconds, model = timed(lambda: machine.fit(there, y), given.repeats, synchronize)  # noqa: B023  # called in this turn
+            predict, _ = timed(lambda: model.decision_function(there[:100_000]), 1, synchronize)  # noqa: B023  # called in this turn
         found = model.certificate_
         line = f"{name:18} {seconds:8.3f} s  vectors {len(model.support_):7}  gap {found.relative_gap:.1e}  "
         line += f"violation {found.violation:.1e}  {model.stop_reason_}  predict {min(len(X), 100_000)} {predict:.3f} s"

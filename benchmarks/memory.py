@@ -102,7 +102,7 @@ def _of_machine(machine: str, threads: int, megabytes: float, dtype: str) -> dic
     n = int(megabytes * 1e6 / (_FEATURES * np.dtype(dtype).itemsize))
     X, y = _blobs(n, dtype)
     model.fit(X[:3000], y[:3000]).predict(X[:100])
-    act: Callable[[], Any] = lambda: model.predict(X) if "prediction" in machine else model.fit(X, y)  # noqa: E731
+    act: Callable[[], Any] = lambda: model.predict(X) if "prediction" in machine else model.fit(X, y)  # noqa: E731  # one line is read more easily
     seen, over = [], threading.Event()
 
     def watch() -> None:

@@ -25,21 +25,12 @@ from reference.exact_kernels import Formula
 from reference.problems import machine_problem, machines
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
-from mercer.engines.torch import ENGINE  # noqa: E402
-from mercer.engines.torch import gram as torch_gram  # noqa: E402
-from mercer.engines.torch.field import TorchField  # noqa: E402
-from mercer.engines.torch.numbers import hyperbolic_tangent, power_of_two, to_host  # noqa: E402
+from mercer.engines.torch import ENGINE  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.field import TorchField  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.numbers import hyperbolic_tangent, power_of_two, to_host  # noqa: E402  # after the skip without torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-DEVICES = ["torch-cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
-
-
-@pytest.fixture(params=DEVICES)
-def device(request):
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no GPU here")
-    with mercer.config_context(device=request.param):
-        yield request.param
 
 
 @pytest.fixture

@@ -20,23 +20,14 @@ from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
 from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
-from mercer.engines.torch import gram as torch_gram  # noqa: E402
-from mercer.engines.torch.numbers import matmul  # noqa: E402
+from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.numbers import matmul  # noqa: E402  # after the skip without torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-DEVICES = ["torch-cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 y = (X[:, 0] + 0.4 * rng.normal(size=60) > 0).astype(int)
 NEW = rng.normal(size=(9, 3))
-
-
-@pytest.fixture(params=DEVICES)
-def device(request):
-    if request.param == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no GPU here")
-    with mercer.config_context(device=request.param):
-        yield request.param
 
 
 @pytest.fixture

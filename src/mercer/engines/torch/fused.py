@@ -37,7 +37,7 @@ def takes(x: Any) -> bool:
 if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _sums32(X, NX, Z, NZ, C, OUT, n, m, d, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _sums32(X, NX, Z, NZ, C, OUT, n, m, d, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
         x = tl.load(X + r[:, None] * d + k[None, :], mask=(r[:, None] < n) & (k[None, :] < d), other=0.0)
@@ -54,7 +54,7 @@ if triton is not None:
         tl.store(OUT + r, total, mask=r < n)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _sums64(  # type: ignore[no-untyped-def]
+    def _sums64(  # type: ignore[no-untyped-def]  # Triton reads it
         T, NX, NZ, C, P, OUT, n, m, COUNT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
     ):
         r = tl.program_id(0) * BM + tl.arange(0, BM)
