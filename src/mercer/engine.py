@@ -184,8 +184,9 @@ class Engine(Protocol):
 
 _engines: list[Engine] = []
 # Engines of the library that are imported when they are met: by the package of an array's type, or by a device's name.
-_ON_DEMAND = {"torch": "mercer.engines.torch"}
+_ON_DEMAND = {"torch": "mercer.engines.torch", "dask": "mercer.engines.dask"}
 _DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.engines.torch")
+_DEVICES_ON_DEMAND |= {"processes": "mercer.engines.processes", "dask": "mercer.engines.dask"}
 
 
 def register(engine: Engine) -> None:
@@ -236,6 +237,13 @@ def as_asked(values: Any, X: Any) -> Any:
     if engine is None or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
     return engine.given(values, X)
+
+
+def answered_later(X: Any, answer: Callable[[Any], Any]) -> Any:
+    """answer(X) as something that is computed when it is asked for, where X's engine has such arrays; else None."""
+    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
+    later = getattr(engine, "later", None)
+    return None if later is None else later(X, answer)
 
 
 def on_host(values: Any) -> Any:

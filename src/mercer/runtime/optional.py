@@ -16,6 +16,8 @@ EXTRAS: Final = {
     "clarabel": "qp",
     "piqp": "qp",
     "torch": "torch",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import as_asked, on_host, placed
+from mercer.engine import answered_later, as_asked, on_host, placed
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -188,7 +188,8 @@ def answers_as_asked(cls: type) -> None:
 def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
-        return as_asked(method(self, placed(X), *options, **named), X)
+        later = answered_later(X, lambda rows: method(self, rows, *options, **named))
+        return as_asked(method(self, placed(X), *options, **named), X) if later is None else later
 
     return answer
 

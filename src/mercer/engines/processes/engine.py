@@ -1,0 +1,61 @@
+"""The engine of processes: arrays of this machine, or rows in files, in chunks for as many processes as are asked."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import is_sparse
+from mercer.config import get_config
+from mercer.engine import PlacedSamples
+from mercer.engines.chunked.engine import ChunkedEngine
+from mercer.engines.chunked.samples import ChunkedSamples
+from mercer.engines.processes.pool import Pool, Scratch, Stored, StoredChunks, default_size
+
+# Rows of a chunk: at least this many, and no more bytes than that, so that processes share the work evenly and each
+# needs little memory.
+_FEWEST_ROWS, _CHUNK_BYTES = 2048, 32 << 20
+
+
+class ProcessEngine(ChunkedEngine):
+    """Asked for by `config_context(device="processes")`, or "processes:4" for four of them."""
+
+    devices = ("processes",)
+
+    def __init__(self) -> None:
+        self._pools: dict[int, Pool] = {}
+
+    def pool(self) -> Pool:
+        """The pool of the configured size."""
+        name, _, number = get_config()["device"].partition(":")
+        if name == "processes" and number and (not number.isdecimal() or int(number) < 1):
+            raise ValueError(f"device='processes:{number}': after the colon stands how many processes, at least 1")
+        size = int(number) if name == "processes" and number else default_size()
+        return self._pools.setdefault(size, Pool(size))
+
+    def close(self) -> None:
+        """End all processes; they are started again when they are needed."""
+        for pool in self._pools.values():
+            pool.close()
+
+    def accepts(self, X: Any) -> bool:
+        return False
+
+    def samples(self, X: Any) -> PlacedSamples:
+        if isinstance(X, ChunkedSamples) and X.engine is self:
+            return X
+        X = X.host() if isinstance(X, PlacedSamples) else X
+        if isinstance(X, list):
+            raise TypeError("strings are not computed in processes; do it here: mercer.config_context(device='cpu')")
+        pool, scratch = self.pool(), Scratch()
+        X = X if is_sparse(X) else np.asarray(X)
+        if X.dtype.char not in "fd":
+            X = X.astype(np.float64)
+        n = X.shape[0]
+        size = max(1, X.data.nbytes if is_sparse(X) else X.nbytes)
+        parts = max(1, min(-(-n // _FEWEST_ROWS), max(2 * pool.size, -(-size // _CHUNK_BYTES))))
+        whole, ends = scratch.stored(X), np.linspace(0, n, parts + 1).astype(int).tolist()
+        sources = [Stored(whole.path, begin, end, whole.sparse, whole.width) for begin, end in pairwise(ends)]
+        return ChunkedSamples(self, StoredChunks(sources, scratch, pool))
