@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,18 +25,17 @@ from typing import Any
 import joblib
 import numpy as np
 import scipy.sparse as sp
-from joblib.externals.loky import process_executor
+from joblib.externals.loky.backend.reduction import dumps  # by value, where a process could not import it
 
 from mercer import _core
 from mercer.arrays import is_sparse
 from mercer.engines.chunked import verbs
 from mercer.engines.chunked.chunks import Account, Chunks
 
-# Times that a pool may lose a process during one call before the fit gives up.
+# Times that processes may die on one chunk before the fit gives up.
 _DEATHS = 8
-# Seconds after which idle processes end, and after which a wait looks around.
-_IDLE_SECONDS, _WAKE_SECONDS = 120, 0.05
-_EXECUTOR = process_executor.ProcessPoolExecutor
+# Seconds after which a wait looks around for Ctrl-C and max_time.
+_WAKE_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Scratch:
     def pickled(self, value: Any) -> Pickled:
         path = self.name()
         with open(path, "wb") as file:
-            pickle.dump(value, file, protocol=5)
+            file.write(dumps(value))
         return Pickled(path)
 
     def stored(self, X: Any) -> Stored:
@@ -103,75 +105,144 @@ class Scratch:
         return Stored(path, 0, X.shape[0], True, X.shape[1])
 
 
+class Worker:
+    """A process that does one thing after another; started when it is needed, and again when it has died."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, ask: tuple[Any, ...], stop: threading.Event) -> Any:
+        """work(*ask) in the process; where that dies it is asked again, unless it was to stop."""
+        sent = dumps(ask)
+        for _ in range(_DEATHS):
+            if stop.is_set():
+                break
+            kind, value = self._answer(sent)
+            if kind == "done":
+                return value
+            if kind == "failed":
+                raise value
+        raise RuntimeError(
+            f"processes died {_DEATHS} times on one chunk; if they were killed for want of memory, use smaller chunks, "
+            "or fewer processes: device='processes:1'"
+        )
+
+    def _answer(self, sent: bytes) -> tuple[str, Any]:
+        if self._process is None or self._process.poll() is not None:
+            self.kill()
+            self._process = _start()
+        pipe_in, pipe_out = self._process.stdin, self._process.stdout
+        assert pipe_in is not None
+        assert pipe_out is not None
+        try:
+            send(pipe_in, sent)
+            found: tuple[str, Any] = pickle.loads(receive(pipe_out))
+        except (EOFError, OSError):
+            self.kill()
+            return "died", None
+        return found
+
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    pipe.close()  # type: ignore[union-attr]  # both are pipes
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """A process with this one's paths, which need not import its main program."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from mercer.engines.processes.pool import serve; serve()"
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment = {**os.environ, **one, "MERCER_DEVICE": "cpu"}
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+
+
+def serve() -> None:
+    """What such a process does until its pipe is closed. Ctrl-C is its parent's to hear."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with os.fdopen(os.dup(1), "wb") as out, os.fdopen(os.dup(0), "rb") as asked:
+        os.dup2(2, 1)  # what a kernel of the user's prints
+        while True:
+            try:
+                ask = receive(asked)
+            except EOFError:
+                return
+            try:
+                answer = dumps(("done", work(*pickle.loads(ask))))
+            except Exception as error:  # whatever it is, it belongs to the caller
+                try:
+                    answer = dumps(("failed", error))
+                    pickle.loads(answer)
+                except Exception:
+                    answer = dumps(("failed", RuntimeError(f"{type(error).__name__}: {error}")))
+            send(out, answer)
+
+
+def send(pipe: Any, message: bytes) -> None:
+    pipe.write(len(message).to_bytes(8, "little"))
+    pipe.write(message)
+    pipe.flush()
+
+
+def receive(pipe: Any) -> bytes:
+    size = pipe.read(8)
+    message = pipe.read(int.from_bytes(size, "little")) if len(size) == 8 else b""
+    if len(size) < 8 or len(message) < int.from_bytes(size, "little"):
+        raise EOFError
+    return bytes(message)
+
+
 class Pool:
-    """Processes that are started when they are needed, and again when they have died."""
+    """Some such processes, and a thread for each that waits for it."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._executor: Any = None
-        self._lock = threading.Lock()
-
-    def _started(self) -> Any:
-        with self._lock:
-            if self._executor is None:
-                one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-                one["MERCER_DEVICE"] = "cpu"
-                self._executor = _EXECUTOR(max_workers=self.size, timeout=_IDLE_SECONDS, env=one)
-            return self._executor
-
-    def _forget(self, executor: Any) -> None:
-        with self._lock:
-            if self._executor is executor:
-                self._executor = None
-        executor.shutdown(wait=False, kill_workers=True)
+        self.workers = [Worker() for _ in range(size)]
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        for worker in self.workers:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(size, thread_name_prefix="mercer-pool")
 
     def close(self) -> None:
         """End the processes; the next call starts others."""
-        if self._executor is not None:
-            self._forget(self._executor)
+        for worker in self.workers:
+            worker.kill()
 
     def call(self, asks: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """work(*ask) of each, in this order. What a process that died was asked is asked again."""
-        found: dict[int, Any] = {}
-        deaths = 0
-        while len(found) < len(asks):
-            executor = self._started()
-            futures: dict[Future[Any], int] = {}
-            try:
-                for k, ask in enumerate(asks):
-                    if k not in found:
-                        futures[executor.submit(work, *ask)] = k
-                self._collect(futures, found)
-            except BrokenProcessPool as error:
-                deaths += 1
-                self._forget(executor)
-                if deaths > _DEATHS:
-                    raise RuntimeError(
-                        f"processes of the pool died {deaths} times during one step; if they were killed for want of "
-                        "memory, use smaller chunks, or fewer processes: device='processes:1'"
-                    ) from error
-                time.sleep(0.1 * deaths)
-            except BaseException:
-                # What has begun cannot be called back: it ends with its process.
-                if not all(future.cancel() or future.done() for future in futures):
-                    self._forget(executor)
-                raise
-        return [found[k] for k in range(len(asks))]
+        """work(*ask) of each, in this order."""
+        stop, busy = threading.Event(), set[Worker]()
 
-    @staticmethod
-    def _collect(futures: dict[Future[Any], int], found: dict[int, Any]) -> None:
-        waiting = set(futures)
-        while waiting:
-            _core.check_stop()
-            done, waiting = wait(waiting, timeout=_WAKE_SECONDS, return_when=FIRST_COMPLETED)
-            broken = None
-            for future in done:
-                try:
-                    found[futures[future]] = future.result()
-                except BrokenProcessPool as error:
-                    broken = error
-            if broken is not None:
-                raise broken
+        def one(ask: tuple[Any, ...]) -> Any:
+            worker = self._idle.get()
+            busy.add(worker)
+            try:
+                return worker.ask(ask, stop)
+            finally:
+                busy.discard(worker)
+                self._idle.put(worker)
+
+        futures = [self._threads.submit(one, ask) for ask in asks]
+        try:
+            waiting = set(futures)
+            while waiting:
+                _core.check_stop()
+                done, waiting = wait(waiting, timeout=_WAKE_SECONDS, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+        except BaseException:
+            stop.set()
+            for future in futures:
+                future.cancel()
+            for worker in list(busy):  # what has begun ends with its process
+                worker.kill()
+            wait(futures)
+            raise
+        return [future.result() for future in futures]
 
 
 def default_size() -> int:
