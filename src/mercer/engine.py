@@ -53,6 +53,11 @@ class PlacedSamples:
         """About how many bytes they take."""
         return self.n_entries * self.dtype.itemsize
 
+    @property
+    def report(self) -> dict[str, dict[str, float]] | None:
+        """What their workers were asked so far, by verb; None where there are none."""
+        return None
+
     # --- the same samples, some of them, or others beside them ----------------------------------------------------
 
     @abstractmethod

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,31 +19,20 @@ T = TypeVar("T")
 _HELD_BYTES = 1 << 28
 
 
-@dataclass
 class Account:
     """What was asked of the workers: calls, bytes and seconds by verb."""
 
-    calls: dict[str, int] = field(default_factory=dict)
-    sent: dict[str, int] = field(default_factory=dict)
-    received: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, float]] = {}
 
     def add(self, verb: str, sent: int, received: int, seconds: float) -> None:
-        for table, value in ((self.calls, 1), (self.sent, sent), (self.received, received), (self.seconds, seconds)):
-            table[verb] = table.get(verb, 0) + value  # type: ignore[operator, assignment]  # of either kind
+        row = self._rows.setdefault(verb, {"calls": 0, "bytes_sent": 0, "bytes_received": 0, "seconds": 0.0})
+        for name, value in zip(row, (1, sent, received, seconds), strict=True):
+            row[name] += value
 
-    def since(self, before: Account) -> dict[str, dict[str, float]]:
-        """What was added to an earlier account, by verb."""
-        tables = ("calls", self.calls, before.calls), ("sent", self.sent, before.sent)
-        tables += ("received", self.received, before.received), ("seconds", self.seconds, before.seconds)  # type: ignore[assignment]
-        return {
-            verb: {name: now[verb] - then.get(verb, 0) for name, now, then in tables}
-            for verb in self.calls
-            if self.calls[verb] > before.calls.get(verb, 0)
-        }
-
-    def copy(self) -> Account:
-        return Account(dict(self.calls), dict(self.sent), dict(self.received), dict(self.seconds))
+    def report(self) -> dict[str, dict[str, float]]:
+        """A copy of it."""
+        return {verb: dict(row) for verb, row in self._rows.items()}
 
 
 class Chunks:

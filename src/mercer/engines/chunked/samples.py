@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mercer.arrays import Flags, Floats, Indices, megabytes, physical_memory, row_blocks
 from mercer.engine import PlacedSamples
 from mercer.engines.chunked import verbs
-from mercer.engines.chunked.chunks import Account, Chunks
+from mercer.engines.chunked.chunks import Chunks
 
 if TYPE_CHECKING:
     from mercer.engines.chunked.engine import ChunkedEngine
@@ -37,8 +37,8 @@ class ChunkedSamples(PlacedSamples):
         return max(1, self.shape[0] * self.chunks.bytes_per_row)
 
     @property
-    def account(self) -> Account:
-        return self.chunks.account
+    def report(self) -> dict[str, dict[str, float]]:
+        return self.chunks.account.report()
 
     def at(self, rows: Indices | None) -> Indices | None:
         """Where some of these samples are in the chunks."""

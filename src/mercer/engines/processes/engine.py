@@ -12,7 +12,7 @@ from mercer.config import get_config
 from mercer.engine import PlacedSamples
 from mercer.engines.chunked.engine import ChunkedEngine
 from mercer.engines.chunked.samples import ChunkedSamples
-from mercer.engines.processes.pool import Pool, Scratch, Stored, StoredChunks, default_size
+from mercer.engines.processes.pool import Mapped, Pool, Scratch, StoredChunks, default_size
 
 # Rows of a chunk: at least this many, and no more bytes than that, so that processes share the work evenly and each
 # needs little memory.
@@ -41,7 +41,7 @@ class ProcessEngine(ChunkedEngine):
             pool.close()
 
     def accepts(self, X: Any) -> bool:
-        return False
+        return isinstance(X, FileRows)
 
     def samples(self, X: Any) -> PlacedSamples:
         if isinstance(X, ChunkedSamples) and X.engine is self:
@@ -49,13 +49,31 @@ class ProcessEngine(ChunkedEngine):
         X = X.host() if isinstance(X, PlacedSamples) else X
         if isinstance(X, list):
             raise TypeError("strings are not computed in processes; do it here: mercer.config_context(device='cpu')")
-        pool, scratch = self.pool(), Scratch()
+        if not isinstance(X, FileRows):
+            X = FileRows.of(X, 2 * self.pool().size)
+        return ChunkedSamples(self, StoredChunks(X.sources, X.scratch, self.pool()))
+
+
+class FileRows:
+    """Rows in files, in chunks that processes map into memory: what this engine takes for an array."""
+
+    def __init__(self, sources: list[Any], scratch: Scratch) -> None:
+        self.sources, self.scratch = sources, scratch
+        first = sources[0].load()
+        self.shape, self.dtype = (sum(source.load().shape[0] for source in sources), first.shape[1]), first.dtype
+
+    @classmethod
+    def of(cls, X: Any, least: int) -> FileRows:
+        """An array or a CSR matrix, in at least so many chunks; one that is a part of a file stays there."""
         X = X if is_sparse(X) else np.asarray(X)
         if X.dtype.char not in "fd":
             X = X.astype(np.float64)
-        n = X.shape[0]
+        scratch, n = Scratch(), X.shape[0]
         size = max(1, X.data.nbytes if is_sparse(X) else X.nbytes)
-        parts = max(1, min(-(-n // _FEWEST_ROWS), max(2 * pool.size, -(-size // _CHUNK_BYTES))))
-        whole, ends = scratch.stored(X), np.linspace(0, n, parts + 1).astype(int).tolist()
-        sources = [Stored(whole.path, begin, end, whole.sparse, whole.width) for begin, end in pairwise(ends)]
-        return ChunkedSamples(self, StoredChunks(sources, scratch, pool))
+        parts = max(1, min(-(-n // _FEWEST_ROWS), max(least, -(-size // _CHUNK_BYTES))))
+        whole = (None if is_sparse(X) else Mapped.of(X)) or scratch.stored(X)
+        ends = np.linspace(0, n, parts + 1).astype(int).tolist()
+        return cls([whole.part(begin, end) for begin, end in pairwise(ends)], scratch)
+
+    def __len__(self) -> int:
+        return self.shape[0]

@@ -5,6 +5,7 @@ Everything that is sent more than once, and every chunk, is a file that processe
 
 from __future__ import annotations
 
+import mmap
 import os
 import pickle
 import queue
@@ -18,7 +19,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,9 @@ class Stored:
     sparse: bool = False
     width: int = 0
 
+    def part(self, begin: int, end: int) -> Stored:
+        return replace(self, begin=self.begin + begin, end=self.begin + end)
+
     def load(self) -> Any:
         if not self.sparse:
             return np.load(self.path, mmap_mode="r")[self.begin : self.end]
@@ -55,6 +59,34 @@ class Stored:
         some = slice(int(starts[0]), int(starts[-1]))
         data, indices = (np.load(self.path + f".{name}.npy", mmap_mode="r")[some] for name in ("data", "indices"))
         return sp.csr_array((data, indices, starts - starts[0]), shape=(self.end - self.begin, self.width))
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Rows of somebody else's file, which begin at this byte."""
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, int]
+
+    def load(self) -> Any:
+        return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape))
+
+    @classmethod
+    def of(cls, X: Any) -> Mapped | None:
+        """An array that is a part of a memory-mapped file; None for any other."""
+        base = X
+        while base is not None and not (isinstance(base, np.memmap) and isinstance(base.base, mmap.mmap)):
+            base = getattr(base, "base", None)
+        if base is None or base.filename is None or base.mode not in ("r", "r+") or not X.flags.c_contiguous:
+            return None
+        offset = base.offset + X.ctypes.data - base.ctypes.data
+        return cls(str(base.filename), X.dtype.str, offset, X.shape)
+
+    def part(self, begin: int, end: int) -> Mapped:
+        row = int(np.dtype(self.dtype).itemsize * self.shape[1])
+        return Mapped(self.path, self.dtype, self.offset + begin * row, (end - begin, self.shape[1]))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import answered_later, as_asked, on_host, placed
+from mercer.engine import PlacedSamples, answered_later, as_asked, on_host, placed
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -38,6 +38,7 @@ from mercer.fitting.pipeline.state import (
     Proof,
     Record,
     Text,
+    Unsaved,
     fitted,
     fitted_names,
     freeze_fitted,
@@ -211,7 +212,7 @@ score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_h
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
-    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names())
+    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names(), fit_report_=Unsaved())
 
     _: KW_ONLY
     verbose: bool = False
@@ -332,6 +333,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
         if fit.kernel is not None:
             self.kernel_ = fit.kernel
+        if isinstance(fit.X, PlacedSamples) and fit.X.report is not None:
+            self.fit_report_ = fit.X.report
         self._record_end(solved)
         self._conclude(fit, solved)
         if training.keeps:
