@@ -94,7 +94,7 @@ def test_what_is_no_set_of_rows_is_refused(tmp_path):
     with pytest.raises(ValueError, match="others have none"):
         mercer.stored_rows([(X, y), (X, None)])
     polars.DataFrame({"a": ["x", "y"], "b": [1, 2]}).write_parquet(tmp_path / "c.parquet")
-    with pytest.raises(ValueError, match="column 'a' of .* holds no numbers"):
+    with pytest.raises(ValueError, match=r"column 'a' of .* holds no numbers"):
         mercer.stored_rows(tmp_path / "c.parquet", target="b")
     with pytest.raises(ValueError, match="no column 'label'"):
         mercer.stored_rows(tmp_path / "c.parquet", target="label")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -206,4 +207,4 @@ def n_bytes(values: Any) -> int:
         return sum(map(n_bytes, values))
     if is_sparse(values):
         return int(values.data.nbytes + values.indices.nbytes + values.indptr.nbytes)
-    return sum(map(n_bytes, vars(values).values())) if hasattr(values, "__dict__") and not callable(values) else 8
+    return sum(map(n_bytes, vars(values).values())) if is_dataclass(values) else 8

@@ -32,7 +32,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 
 # Variables of a working set; a problem that is no larger is solved on this machine as a whole.
-OUTER_ROWS = 16_384
+OUTER_ROWS = 32_768
 # Up to this many rows no difference in time between float32 and float64 can be measured.
 _FLOAT64_ROWS = 1000
 # Rows that are sent to all workers at a time, in bytes.

@@ -25,7 +25,7 @@ distributed = require("distributed", "computing on a Dask cluster")
 # Times that tasks may be lost during one step before the fit gives up.
 _DEATHS = 12
 # Seconds without any worker until a fit gives up, between looks at the workers, and at Ctrl-C and max_time.
-_PATIENCE, _LOOK_SECONDS, _WAKE_SECONDS = 30.0, 2.0, 0.1
+_PATIENCE, _LOOK_SECONDS, _WAKE_SECONDS = 45.0, 2.0, 0.1
 # What all tasks of a step are sent is a task of its own from this size on: workers hand it on to each other.
 _SHARED_BYTES = 1 << 16
 _LOST = "the Dask client is closed or has lost its scheduler; make a new Client, and persisted arrays once more"

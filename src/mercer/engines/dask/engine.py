@@ -19,6 +19,7 @@ from mercer.engines.dask.cluster import DaskChunks, open_client
 from mercer.runtime.optional import require
 
 dask = require("dask", "computing on a Dask cluster")
+core, delayed = require("dask.core", "its arrays"), require("dask.delayed", "its arrays")
 
 # Rows of this machine that are sent as one chunk.
 _CHUNK_BYTES = 8 << 20
@@ -30,7 +31,7 @@ class DaskEngine(ChunkedEngine):
     devices = ("dask",)
 
     def accepts(self, X: Any) -> bool:
-        return dask.is_dask_collection(X) and hasattr(X, "to_delayed")
+        return dask.is_dask_collection(X) and type(X).__module__.startswith(("dask.array", "dask.dataframe"))
 
     def samples(self, X: Any) -> PlacedSamples:
         if isinstance(X, ChunkedSamples) and X.engine is self:
@@ -63,32 +64,38 @@ class DaskEngine(ChunkedEngine):
 
     def later(self, X: Any, answer: Callable[[Any], Any]) -> Any:
         """answer(X) as a Dask array that has X's chunks of rows, computed when it is asked for."""
-        array = require("dask.array", "an answer as a Dask array")
-        blocks, sizes = _row_blocks(X), X.chunks[0] if hasattr(X, "chunks") else [math.nan] * X.npartitions
         like = answer(np.zeros((1, X.shape[1])))
-        ask = dask.delayed(_answered, pure=False)
+        if hasattr(X, "chunks"):
+            shape: Any = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], (like.shape[1],))}
+            meta = np.empty((0,) * like.ndim, like.dtype)
+            return _in_rows(X).map_blocks(answered, answer=answer, dtype=like.dtype, meta=meta, **shape)
+        array, ask = require("dask.array", "an answer as a Dask array"), dask.delayed(answered, pure=False)
         held = dask.delayed(answer, pure=False)
-        parts = [
-            array.from_delayed(ask(held, block), shape=(size, *like.shape[1:]), dtype=like.dtype)
-            for block, size in zip(blocks, sizes, strict=True)
-        ]
+        shape = (math.nan, *like.shape[1:])
+        parts = [array.from_delayed(ask(block, answer=held), shape=shape, dtype=like.dtype) for block in _row_blocks(X)]
         return array.concatenate(parts, axis=0)
 
 
-def _answered(answer: Callable[[Any], Any], block: Any) -> Any:
+def answered(block: Any, answer: Callable[[Any], Any]) -> Any:
+    """A task: the answer about a chunk, which may have no rows."""
     rows = as_rows(block)
-    if rows.shape[0] == 0:
-        return answer(np.zeros((1, rows.shape[1])))[:0]
-    return answer(rows)
+    return answer(rows) if rows.shape[0] else answer(np.zeros((1, rows.shape[1])))[:0]
+
+
+def _in_rows(X: Any) -> Any:
+    """A matrix whose chunks have all columns."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix with a row per sample, but it has {X.ndim} dimensions")
+    return X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
 
 
 def _row_blocks(X: Any) -> list[Any]:
     """The chunks of rows of a collection, as delayed objects."""
     if hasattr(X, "chunks"):
-        if X.ndim != 2:
-            raise ValueError(f"X must be a matrix with a row per sample, but it has {X.ndim} dimensions")
-        if len(X.chunks[1]) > 1:
-            X = X.rechunk({1: -1})
+        X = _in_rows(X)
+        if not hasattr(X, "to_delayed"):  # an expression
+            keys, graph = core.flatten(X.__dask_keys__()), X.__dask_graph__()
+            return [delayed.Delayed(key, graph) for key in keys]
         return list(X.to_delayed().ravel())
     return list(X.to_delayed())
 

@@ -261,20 +261,19 @@ class Pool:
         futures = [self._threads.submit(one, ask) for ask in asks]
         try:
             waiting = set(futures)
-            while waiting:
+            while waiting and not any(future.done() and future.exception() for future in futures):
                 _core.check_stop()
-                done, waiting = wait(waiting, timeout=_WAKE_SECONDS, return_when=FIRST_COMPLETED)
-                for future in done:
-                    future.result()
+                _, waiting = wait(waiting, timeout=_WAKE_SECONDS, return_when=FIRST_COMPLETED)
         except BaseException:
             stop.set()
-            for future in futures:
-                future.cancel()
             for worker in list(busy):  # what has begun ends with its process
                 worker.kill()
-            wait(futures)
             raise
-        return [future.result() for future in futures]
+        finally:
+            for future in futures:
+                future.cancel()
+            wait(futures)
+        return [future.result() for future in futures if not future.cancelled()]
 
 
 def default_size() -> int:
