@@ -77,8 +77,7 @@ class KernelMatrix:
     ) -> KernelMatrix:
         """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
 
-        A `constant` is added to the values of a matrix that was given. Values between two samples are the same in every
-        matrix with the same `centre`, which is else the samples' own mean.
+        A `constant` is added to the values of a matrix that was given. `centre` stands for the mean of the samples.
         """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
