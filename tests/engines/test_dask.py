@@ -15,8 +15,11 @@ import mercer
 from contracts.gram_contract import check_gram_contract
 from contracts.samples_contract import check_samples_contract
 from engines.cluster_claims import KERNEL, MACHINES, NEW, X, check_machine, killing, t, three, y
+from mercer.cli.main import main
 from mercer.engine import engine_of
+from mercer.engines import processes
 from mercer.engines.chunked import gram as chunked_gram
+from mercer.files.libsvm_text import write_libsvm
 from mercer.gram import gram_for
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: python -m pip install 'mercer[dask]'")
@@ -204,6 +207,22 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
         monkeypatch.setattr(cluster, "_PATIENCE", 1.0)
         with pytest.raises(RuntimeError, match="has had no worker for 1 s; start some"):
             mercer.SVC(kernel=KERNEL).fit(placed(X), y)
+
+
+def test_the_command_trains_a_folder_there(two_workers, tmp_path, capsys):
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for k, some in enumerate((slice(0, 150), slice(150, 400))):
+        write_libsvm(X[some], y[some], folder / f"part{k}.svm")
+    for there in ([], ["--cluster", two_workers.scheduler_address]):
+        assert main(["train", str(folder), str(tmp_path / "m.mercer"), "--gamma", "0.3", "-q", *there]) == 0
+        model = mercer.load(tmp_path / "m.mercer")
+        here = mercer.SVC(kernel="rbf", gamma=0.3).fit(sp.csr_array(X), y)
+        assert abs(model.certificate_.dual - here.certificate_.dual) <= model.certificate_.gap + here.certificate_.gap
+    with pytest.raises(SystemExit):
+        main(["train", str(tmp_path), str(tmp_path / "m.mercer"), "--folds", "3"])
+    assert "a folder is trained on as a whole" in capsys.readouterr().err
+    processes.ENGINE.close()
 
 
 def test_arrays_as_expressions(two_workers):

@@ -6,6 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -97,7 +98,7 @@ class Chunks:
         which = [k for k, own in enumerate(each) if own is not None]
         if not which:
             return None
-        found: T = self._counted(verb, which, [each[k] or () for k in which], common, lambda *a: self.reduce(*a, add))
+        found: T = self._counted(verb, which, [each[k] or () for k in which], common, partial(self.reduce, add=add))
         return found
 
     def _counted(self, verb: Any, which: Any, each: Any, common: Any, ask: Callable[..., Any]) -> Any:

@@ -65,7 +65,7 @@ class ChunkedGram:
                 raise FloatingPointError(f"k(x, x) overflows with {kernel!r}; scale the features")
         self.diagonal = diagonal
         # What views share: whether K was refuted, the largest reach that was seen of a doubtful K, and the centre.
-        self._known = {"refuted": False, "reached": 0.0} if known is None else known
+        self._known: dict[str, Any] = {"refuted": False, "reached": 0.0} if known is None else known
 
     @property
     def centre(self) -> Floats:

@@ -51,7 +51,7 @@ def unpacked(some: Some, n: int) -> Indices:
     if some is None:
         return np.arange(n)
     if some.dtype == np.uint8:
-        return np.flatnonzero(np.unpackbits(some, count=n))
+        return np.flatnonzero(np.unpackbits(some.view(np.uint8), count=n))
     return some.astype(np.intp)
 
 

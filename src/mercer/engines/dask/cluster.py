@@ -44,6 +44,14 @@ def open_client() -> Any:
     return client
 
 
+def connected(address: str) -> Any:
+    """A client of the scheduler at this address."""
+    try:
+        return distributed.Client(address)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"there is no Dask scheduler at {address!r} ({error}); see `dask scheduler`") from error
+
+
 def expect_open(client: Any) -> None:
     if client.status != "running":
         raise RuntimeError(_LOST)

@@ -102,6 +102,13 @@ def _row_blocks(X: Any) -> list[Any]:
 
 def _sender(client: Any, X: Any) -> Callable[[], list[Any]]:
     """Tasks that hold chunks of data of this machine: with their tasks they can be made again."""
+    if hasattr(X, "sources"):  # rows in files of this machine, read when they are sent
+
+        def send() -> list[Any]:
+            parts = (as_rows(source.load()) for source in X.sources)
+            return [client.submit(as_rows, part, pure=False, key=f"mercer-rows-{uuid.uuid4().hex}") for part in parts]
+
+        return send
     if isinstance(X, list):
         raise TypeError("strings are not computed on a cluster; do it here: mercer.config_context(device='cpu')")
     rows = as_rows(X.host() if isinstance(X, PlacedSamples) else X)

@@ -60,7 +60,8 @@ class FileRows:
     def __init__(self, sources: list[Any], scratch: Scratch) -> None:
         self.sources, self.scratch = sources, scratch
         first = sources[0].load()
-        self.shape, self.dtype = (sum(source.load().shape[0] for source in sources), first.shape[1]), first.dtype
+        self.shape: tuple[int, int] = (sum(source.load().shape[0] for source in sources), first.shape[1])
+        self.dtype = first.dtype
 
     @classmethod
     def of(cls, X: Any, least: int) -> FileRows:
