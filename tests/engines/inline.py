@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
+from joblib.externals.loky.backend.reduction import dumps
 
 import mercer
 from mercer.arrays import is_sparse
@@ -33,7 +34,7 @@ class HerePool:
     size = 1
 
     def call(self, asks):
-        return [pickle.loads(pickle.dumps(work(*pickle.loads(pickle.dumps(ask))))) for ask in asks]
+        return [pickle.loads(dumps(work(*pickle.loads(dumps(ask))))) for ask in asks]
 
 
 class HereChunks(StoredChunks):

@@ -52,8 +52,15 @@ def placed(array, sizes=(150, 1, 249)):
     return da.from_array(array, chunks=(sizes, *array.shape[1:]))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["SVC", "SVR", "OneClassSVM"])
+KERNEL_MACHINES = ("SVC", "SVR", "OneClassSVM")
+EVERY_LAYOUT = [
+    pytest.param(name, layout, marks=[] if i == j else pytest.mark.thorough)
+    for i, name in enumerate(KERNEL_MACHINES)
+    for j, layout in enumerate(LAYOUTS)
+]
+
+
+@pytest.mark.parametrize(("name", "layout"), EVERY_LAYOUT)
 def test_machines_do_not_depend_on_chunks(name, layout):
     def fit(machine, X, y):
         return machine.fit(placed(X, LAYOUTS[layout]), None if y is None else da.from_array(y, chunks=170))
@@ -61,7 +68,7 @@ def test_machines_do_not_depend_on_chunks(name, layout):
     check_machine(name, fit)
 
 
-@pytest.mark.parametrize("name", [name for name in MACHINES if name not in ("SVC", "SVR", "OneClassSVM")])
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in KERNEL_MACHINES])
 def test_machines_are_those_of_this_machine(name):
     check_machine(name, lambda machine, X, y: machine.fit(placed(X), y))
 
@@ -152,6 +159,7 @@ def test_frames_give_rows():
 # --- workers, schedulers and clients that go away ---------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_worker_that_dies_is_survived(two_workers, client, monkeypatch):
     monkeypatch.setattr(chunked_gram, "OUTER_ROWS", 40)
     rows = placed(X, LAYOUTS["small"]).persist()
@@ -194,6 +202,7 @@ def test_no_task_is_left_behind(client):
     assert not tasks()
 
 
+@pytest.mark.thorough
 def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
     rows = engine_of(placed(X)).samples(placed(X))
     client.restart()
@@ -209,6 +218,7 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
             mercer.SVC(kernel=KERNEL).fit(placed(X), y)
 
 
+@pytest.mark.thorough
 def test_the_command_trains_a_folder_there(two_workers, tmp_path, capsys):
     folder = tmp_path / "rows"
     folder.mkdir()
@@ -225,6 +235,7 @@ def test_the_command_trains_a_folder_there(two_workers, tmp_path, capsys):
     processes.ENGINE.close()
 
 
+@pytest.mark.thorough
 def test_arrays_as_expressions(two_workers):
     """The mode of Dask's arrays is chosen when they are imported."""
     child = textwrap.dedent(

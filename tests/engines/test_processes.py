@@ -78,6 +78,7 @@ def test_a_process_that_dies_is_replaced(monkeypatch):
     assert after.certificate_ == before.certificate_
 
 
+@pytest.mark.thorough
 def test_what_kills_every_process_is_told(monkeypatch):
     monkeypatch.setattr("mercer.engines.processes.pool._DEATHS", 2)
 
@@ -114,6 +115,7 @@ def test_what_is_refused():
         ENGINE.samples(["a", "b"])
 
 
+@pytest.mark.thorough
 @pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
 def test_ctrl_c_ends_a_fit_and_its_processes(tmp_path):
