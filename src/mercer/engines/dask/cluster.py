@@ -28,6 +28,7 @@ _DEATHS = 12
 _PATIENCE, _LOOK_SECONDS, _WAKE_SECONDS = 45.0, 2.0, 0.1
 # What all tasks of a step are sent is a task of its own from this size on: workers hand it on to each other.
 _SHARED_BYTES = 1 << 16
+_BAD = ("error", "cancelled", "lost")
 _LOST = "the Dask client is closed or has lost its scheduler; make a new Client, and persisted arrays once more"
 
 
@@ -82,6 +83,21 @@ def combined(add: Callable[[Any, Any], Any], a: bytes, b: bytes) -> bytes:
     return sealed(add(pickle.loads(a), pickle.loads(b)))
 
 
+class _Task:
+    """Bytes that tasks are sent: if many, as the result of a task, which is made again where it was lost."""
+
+    def __init__(self, value: bytes, make: Callable[[bytes], Any]) -> None:
+        self._value, self._make = value, make
+        self._future: Any = None
+
+    def now(self) -> Any:
+        if len(self._value) < _SHARED_BYTES:
+            return self._value
+        if self._future is None or self._future.status in _BAD:
+            self._future = self._make(self._value)
+        return self._future
+
+
 class DaskChunks(Chunks):
     """Rows that are results of tasks."""
 
@@ -91,19 +107,18 @@ class DaskChunks(Chunks):
         self.client, self._make = client, make
         self.account = Account() if account is None else account
         self.futures: list[Any] = make() if futures is None else futures
-        facts = self._results(lambda k: self._submit(verbs.facts, k, (), sealed(())), range(len(self.futures)))
+        facts = self._results(lambda k: self._submit(verbs.facts, k, (), self._shared(())), range(len(self.futures)))
         super().__init__(facts)
 
-    def _submit(self, verb: Callable[..., Any], k: int, own: Any, common: Any) -> Any:
-        own = own if isinstance(own, distributed.Future) else sealed(own)
-        return self._task(verb.__name__, work, self.futures[k], verb, own, common)
+    def _submit(self, verb: Callable[..., Any], k: int, own: Any, common: _Task) -> Any:
+        own = own.now() if isinstance(own, _Task) else sealed(own)
+        return self._task(verb.__name__, work, self.futures[k], verb, own, common.now())
 
     def _task(self, name: str, *call: Any) -> Any:
         return self.client.submit(*call, key=f"mercer-{name}-{uuid.uuid4().hex}", pure=False)
 
-    def _shared(self, common: Any) -> Any:
-        made = sealed(common)
-        return made if len(made) < _SHARED_BYTES else self._task("common", same, made)
+    def _shared(self, value: Any) -> _Task:
+        return _Task(sealed(value), lambda made: self._task("common", same, made))
 
     def call(self, verb: Any, which: Sequence[int], each: Sequence[Any], common: Any) -> list[Any]:
         shared = self._shared(common)
@@ -122,7 +137,7 @@ class DaskChunks(Chunks):
         return self._results(total, [0])[0]
 
     def hold(self, each: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [self._task("held", same, sealed(own)) for own in each]
+        return [self._shared(own) for own in each]
 
     def joined(self, others: Chunks) -> DaskChunks:
         assert isinstance(others, DaskChunks)
@@ -188,7 +203,7 @@ class DaskChunks(Chunks):
 
     def _renew(self) -> None:
         """Make chunks again whose tasks have failed, which the scheduler does not do by itself."""
-        bad = [k for k, future in enumerate(self.futures) if future.status in ("error", "cancelled", "lost")]
+        bad = [k for k, future in enumerate(self.futures) if future.status in _BAD]
         if bad:
             time.sleep(_WAKE_SECONDS)
             fresh = self._make()
