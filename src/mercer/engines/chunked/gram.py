@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision
+from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.engines.chunked import verbs
 from mercer.engines.chunked.linear import ChunkedLinearGram
 from mercer.engines.chunked.samples import ChunkedSamples
@@ -207,6 +207,9 @@ class ChunkedGram:
 
     def full(self, dtype: Precision = np.float64) -> Any:
         return self._here.full(dtype)
+
+    def rounded(self) -> Values:
+        return self._here.rounded()
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:
         return self._here.factor(d, dtype, n_threads)
