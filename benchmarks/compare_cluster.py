@@ -26,7 +26,7 @@ from mercer.engines.chunked.chunks import n_bytes
 from mercer.engines.chunked.samples import ChunkedSamples
 from mercer.engines.processes import ENGINE
 from mercer.engines.processes.engine import FileRows
-from mercer.engines.processes.pool import Scratch, StoredChunks, work
+from mercer.engines.processes.pool import StoredChunks, work
 from mercer.kernels import Gaussian
 
 MACHINES = {
@@ -85,9 +85,9 @@ class SimulatedChunks(StoredChunks):
     def call(self, verb: Any, which: Any, each: Any, common: Any) -> Any:
         seconds, found = [], []
         for k, own in zip(which, each, strict=True):
-            begun = time.perf_counter()
+            begun = time.process_time()  # on one thread: what it would take with a core of its own
             found.append(work(self._sources[k], verb, own, common))
-            seconds.append(time.perf_counter() - begun)
+            seconds.append(time.process_time() - begun)
         # The client sends `common` once, and workers hand it on: log2 steps of it. Results come through one link.
         hops = max(1.0, np.log2(max(2, len(which))))
         moved = n_bytes(list(each)) + hops * n_bytes(common) + n_bytes(found)
@@ -116,21 +116,21 @@ def latencies() -> tuple[float, float]:
     return one, max(0.0, (many - one) / 100)
 
 
-def simulate(X: Any, y: Any, machine: str, count: int, bandwidth: float) -> None:
-    latency, task = latencies()
-    print(f"measured: {1e3 * latency:.1f} ms a step, {1e3 * task:.2f} ms a task; assumed: {bandwidth / 1e9:g} GB/s")
-    SimulatedChunks.latency, SimulatedChunks.task, SimulatedChunks.bandwidth = latency, task, bandwidth
-    whole = FileRows.of(X, 1).sources[0]
+def simulate(X: Any, y: Any, machine: str, count: int, bandwidth: float, latency: list[float] | None) -> None:
+    SimulatedChunks.latency, SimulatedChunks.task = latency or latencies()
+    SimulatedChunks.bandwidth = bandwidth
+    step, task = 1e3 * SimulatedChunks.latency, 1e3 * SimulatedChunks.task
+    print(f"{step:.1f} ms a step, {task:.2f} ms a task, {bandwidth / 1e9:g} GB/s")
+    stored = FileRows.of(X, 1)
     ends = np.linspace(0, len(X), count + 1).astype(int)
-    parts = [whole.part(int(a), int(b)) for a, b in pairwise(ends)]
-    chunks = SimulatedChunks(parts, Scratch(), ENGINE.pool())
-    begun = time.perf_counter()
-    model = MACHINES[machine]().fit(ChunkedSamples(ENGINE, chunks), y)
-    wall = time.perf_counter() - begun
-    here = wall - SimulatedChunks.computed
-    told(f"{count} workers, simulated", model, here + SimulatedChunks.elapsed)
+    parts = [stored.sources[0].part(int(a), int(b)) for a, b in pairwise(ends)]
+    chunks = SimulatedChunks(parts, stored.scratch, ENGINE.pool())
+    begun = time.process_time()
+    model = MACHINES[machine]().set_params(n_jobs=1).fit(ChunkedSamples(ENGINE, chunks), y)
     total, steps = SimulatedChunks.computed, SimulatedChunks.elapsed
-    print(f"  the client itself {here:.1f} s, workers {total:.1f} s in all, steps {steps:.1f} s")
+    here = time.process_time() - begun - total
+    told(f"{count} workers, simulated", model, here + steps)
+    print(f"  the client itself {here:.1f} s on one thread, workers {total:.1f} s in all, steps {steps:.1f} s")
 
 
 def main() -> None:
@@ -141,13 +141,14 @@ def main() -> None:
     parser.add_argument("--engine", choices=("processes", "dask"), default="processes")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second through the client")
+    parser.add_argument("--latency", type=float, nargs=2, help="seconds of a step and of a task; else measured here")
     args = parser.parse_args()
     X, y = mixture(args.rows)
     with contextlib.suppress(KeyboardInterrupt):
         if args.what == "measure":
             measure(X, y, args.machine, args.engine, args.workers)
         else:
-            simulate(X, y, args.machine, args.workers[0], args.bandwidth)
+            simulate(X, y, args.machine, args.workers[0], args.bandwidth, args.latency)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,9 @@ from mercer.engines.chunked.gram import ChunkedField, ChunkedGram
 from mercer.gram import cross_for, gram_for, rows_for
 from mercer.gram.ball import Ball
 from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.problems.classification import soft_margin
+from mercer.solution import Stop
+from mercer.solvers.dual.decomposition import decompose
 from reference.exact_kernels import Formula
 from reference.problems import machine_problem, machines
 from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
@@ -113,6 +116,17 @@ def test_the_field_contract(maker, dtype, atol, uneven):
     gram = there(Gaussian(gamma=0.5), X)
     assert isinstance(gram.field(problem, dtype=dtype), ChunkedField)
     check_field_contract(gram, problem, K, dtype, atol)
+
+
+def test_dropped_rows_are_brought_up_to_date():
+    X = data(400)
+    y = np.where(X[:, 0] + X[:, 1] > 0, 1.0, -1.0)
+    with in_chunks((150, 70), outer_rows=60):
+        field = there(Gaussian(0.3), X).field(soft_margin(y, np.full(400, 10.0)))
+        decompose(field, Stop(tol=1e-3, max_iter=10**6))
+        assert field.shrunk
+        field.unshrink()
+    np.testing.assert_allclose(field.u, Gaussian(0.3)(X) @ field.beta, atol=1e-10)
 
 
 def test_small_problems_are_solved_here():
