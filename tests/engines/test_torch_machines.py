@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -150,10 +149,6 @@ def test_the_same_bits_twice(device, solves_stay_there):
 
 def test_what_a_device_does_not_compute_is_refused_with_the_remedy(device):
     remedy = r"mercer\.config_context\(device='cpu'\)"
-    with pytest.raises(TypeError, match=rf"sparse samples cannot be computed on .* yet; .*{remedy}"):
-        mercer.SVC().fit(sp.csr_array(X), y)
-    with pytest.raises(TypeError, match=rf"sparse samples cannot be computed on .*{remedy}"):
-        mercer.SVC().fit(tensor(X, device).to_sparse(), y)
     with pytest.raises(TypeError, match=rf"has no formula that a device could compute; .*{remedy}"):
         mercer.SVC(kernel=by_hand).fit(X, y)
     with pytest.raises(TypeError, match=rf"has no formula that a device could compute; .*{remedy}"):

@@ -15,7 +15,7 @@ from mercer.engine import PlacedSamples
 from mercer.engines.torch.evaluation import TorchEvaluation
 from mercer.engines.torch.gram import TorchGram
 from mercer.engines.torch.numbers import to_host, torch
-from mercer.engines.torch.samples import TorchSamples, dense_rows
+from mercer.engines.torch.samples import TorchSamples, placed_samples
 from mercer.gram import Cross, Evaluation, Gram, Rows, cross_for, rows_for
 from mercer.gram.protocols import Totals
 from mercer.kernels import Kernel
@@ -40,7 +40,7 @@ class TorchEngine:
         device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
         if device.type == "mps":
             raise ValueError(_NO_FLOAT64)
-        return TorchSamples(self, dense_rows(X.host() if isinstance(X, PlacedSamples) else X, device))
+        return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, device)
 
     def _configured(self) -> Any:
         name = get_config()["device"]

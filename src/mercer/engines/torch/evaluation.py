@@ -38,8 +38,10 @@ class TorchEvaluation:
         rows = X.rows
         if len(self._coefficients) == 0:
             return
-        for start in range(0, len(rows), _step(len(self._coefficients))):
-            part = rows[start : start + _step(len(self._coefficients))]
+        filled = 8 * X.shape[1] if X.sparse and not (self._vectors is None or self._vectors.sparse) else 0
+        step = max(1, TILE_BYTES // (8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled))
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step]
             some = slice(start, start + len(part))
             _core.check_stop()
             if self._formula is None:
@@ -90,8 +92,3 @@ class TorchEvaluation:
             some = slice(left, left + _SUMMED_VECTORS)
             total += self._formula.block(rows, vectors[some]).double() @ C[some]
         return total
-
-
-def _step(n_vectors: int) -> int:
-    """Samples whose float64 values with some vectors fill a tile."""
-    return max(1, TILE_BYTES // (8 * min(n_vectors, _SUMMED_VECTORS)))

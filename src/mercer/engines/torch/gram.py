@@ -16,6 +16,7 @@ from mercer.engines.torch.field import TorchField
 from mercer.engines.torch.formula import Formula, Rows
 from mercer.engines.torch.numbers import TILE_BYTES, dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.samples import TorchSamples
+from mercer.engines.torch.sparse import SparseRows, products
 from mercer.gram.ball import Ball
 from mercer.gram.definite import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
@@ -69,29 +70,11 @@ class Source:
     def rounding(self) -> Rounding | None:
         return None if self.formula is None else self.formula.rounding
 
-    @property
-    def differences(self) -> bool:
-        """Whether a recipe's float64 values are made of differences between the rows as they were given."""
-        assert self.formula is not None
-        assert self.formula.recipe is not None
-        recipe = self.formula.recipe
-        return recipe.ending == "laplacian" or (self.formula.cancels and recipe.factor is None)
-
     @cached_property
     def sizes(self) -> Floats:
-        """N of every row; behind a factor, of the lengths of what is summed."""
-        assert self.rounding is not None
-        recipe = self.rounding.recipe
-        if self.differences:  # whose error is relative
-            return np.zeros(self.X.shape[0])
-        if recipe.factor is None:
-            return floats(self.prepared(torch.float64).parts[0][1]) + 2.0**-1074
-        centre = 0.0 if recipe.inner == "dot" else self.X.rows.mean(dim=0, dtype=torch.float64)
-        factor, scale = to_device(recipe.factor, self.X.rows).abs(), 1.0
-        if recipe.ending == "gaussian":
-            scale = math.sqrt(2 * recipe.numbers[0] * math.log2(math.e))
-        sums = scale * ((self.X.rows.double() - centre).abs() @ factor)
-        return floats(0.5 * sums.square().sum(dim=1)) * (1 + 8 * (self.X.shape[1] + 4) * DOUBLE)
+        """N of every row, for bounds."""
+        assert self.formula is not None
+        return self.formula.sizes(self.X.rows)
 
 
 class TorchGram:
@@ -143,7 +126,8 @@ class TorchGram:
 
     @property
     def chunk_rows(self) -> int:
-        return int(self.budget / (40 * max(1, self._source.X.shape[1])))
+        X = self._source.X
+        return int(self.budget / (40 * max(1, X.n_entries // max(1, X.shape[0]))))
 
     @property
     def linear(self) -> LinearGram | None:
@@ -200,7 +184,7 @@ class TorchGram:
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         which = slice(None) if rows is None and self._rows is None else self._global(rows)
         in_sequence = _SUMMED_COLUMNS + len(J) // _SUMMED_COLUMNS + 8
-        level = EXACT if self._source.differences else np.float64
+        level = EXACT if self._source.formula.differences else np.float64
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 
     # --- values -----------------------------------------------------------------------------------------------------
@@ -292,7 +276,7 @@ class TorchGram:
         if recipe is None or recipe.ending != "gaussian" or recipe.constant or weights.ndim > 1 or not len(weights):
             return None
         (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
-        if dtype == torch.float32 and not proven and fused.takes(x):
+        if dtype == torch.float32 and not proven and not isinstance(x, SparseRows) and fused.takes(x):
             return recipe.scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
         if not (proven and fused.available(x)):
             return None
@@ -300,7 +284,7 @@ class TorchGram:
         for some in self._strips(len(x), 8 * min(_SUMMED_COLUMNS, len(z))):
             for start in range(0, len(z), _SUMMED_COLUMNS):
                 part = slice(start, start + _SUMMED_COLUMNS)
-                out[some] += fused.sums64(x[some] @ z[part].T, x_norms[some], z_norms[part], weights[part])
+                out[some] += fused.sums64(products(x[some], z[part]), x_norms[some], z_norms[part], weights[part])
         return recipe.scale * out
 
     def _global(self, rows: Indices | None) -> Indices:
