@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.config import get_config
 from mercer.data.chunks import Chunk
 from mercer.engine import PlacedSamples
+from mercer.engines.torch.cross import TorchCross
 from mercer.engines.torch.evaluation import TorchEvaluation
 from mercer.engines.torch.gram import TorchGram
 from mercer.engines.torch.numbers import to_host, torch
+from mercer.engines.torch.rows import TorchRows
 from mercer.engines.torch.samples import TorchSamples, placed_samples
-from mercer.gram import Cross, Evaluation, Gram, Rows, cross_for, rows_for
-from mercer.gram.protocols import Totals
+from mercer.gram import Cross, Evaluation, Gram, Rows
 from mercer.kernels import Kernel
 
 # The name under which torch's own CPU device is asked for; "cpu" is this machine's core.
@@ -65,8 +63,8 @@ class TorchEngine:
         return TorchGram.of(kernel, X, budget, n_threads, constant)
 
     def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
-        """On this machine, for now: a copy."""
-        return rows_for(X.host(), n_threads, which, centre)
+        assert isinstance(X, TorchSamples)
+        return TorchRows(X if which is None else X.take(which), n_threads, centre)
 
     def cross(
         self,
@@ -77,37 +75,10 @@ class TorchEngine:
         n_threads: int,
         K_MM: Floats | None,
     ) -> Cross:
-        """On this machine, for now: copies of the chunks."""
-
-        def here() -> Iterable[Chunk]:
-            return map(_here, chunks())
-
-        own = landmarks.host() if isinstance(landmarks, TorchSamples) else np.asarray(landmarks)
-        return CrossHere(cross_for(kernel, own, here, budget, n_threads, K_MM))
+        return TorchCross(kernel, landmarks, chunks, budget, n_threads, K_MM)
 
     def evaluation(
         self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
     ) -> Evaluation:
         assert vectors is None or isinstance(vectors, TorchSamples)
         return TorchEvaluation(kernel, vectors, coefficients, columns)
-
-
-class CrossHere:
-    """K between samples and landmarks on this machine, for chunks that live on a device."""
-
-    def __init__(self, inner: Cross) -> None:
-        self._inner = inner
-        self.normal, self.residual, self.proof = inner.normal, inner.residual, inner.proof
-
-    kernel = property(lambda self: self._inner.kernel)
-    m = property(lambda self: self._inner.m)
-    K_MM = property(lambda self: self._inner.K_MM)
-    value_error = property(lambda self: self._inner.value_error)
-    recomputes_cheaply = property(lambda self: self._inner.recomputes_cheaply)
-
-    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
-        return self._inner.gather(None if sample is None else _here(sample))
-
-
-def _here(chunk: Chunk) -> Chunk:
-    return replace(chunk, X=chunk.X.host())

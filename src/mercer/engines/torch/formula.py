@@ -38,6 +38,13 @@ class Rows:
     def n(self) -> int:
         return len(self.parts[0][0])
 
+    @property
+    def device(self) -> Any:
+        return self.parts[0][0].device
+
+    def to(self, device: Any) -> Rows:
+        return Rows([(x.to(device), norms.to(device)) for x, norms in self.parts])
+
     def __getitem__(self, which: Any) -> Rows:
         return Rows([(x[which], norms[which]) for x, norms in self.parts])
 
@@ -50,10 +57,12 @@ class Formula:
         self.recipe: Recipe | None = kernel.recipe()
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any) -> Formula:
-        """For samples like these, about whose mean rows are taken."""
+    def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False) -> Formula:
+        """For samples like these, about whose mean rows are taken; or from differences, wherever there are such."""
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)
+        for leaf in leaves if of_differences else ():
+            leaf.cancels = leaf.recipe.ending == "gaussian"
         return cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if isinstance(X, SparseRows) else X.shape[1])
 
     @property
@@ -124,9 +133,9 @@ class Leaf:
         if self.differences:  # whose error is relative
             return np.zeros(len(X))
         if self.factor is None:
-            return floats(self.prepared(X, torch.float64)[1]) + 2.0**-1074
+            return np.asarray(floats(self.prepared(X, torch.float64)[1]) + 2.0**-1074)
         found = np.concatenate([np.empty(0), *map(floats, self._lengths(X))])
-        return found * (1 + 8 * (X.shape[1] + 4) * DOUBLE)
+        return np.asarray(found * (1 + 8 * (X.shape[1] + 4) * DOUBLE))
 
     def prepared(self, X: Any, dtype: Any) -> tuple[Any, Any]:
         """Rows and norms: half of the squared length of what is stored, summed in float64."""

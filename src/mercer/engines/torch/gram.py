@@ -15,6 +15,7 @@ from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
 from mercer.engines.torch.field import TorchField
 from mercer.engines.torch.formula import Formula, Rows
 from mercer.engines.torch.numbers import TILE_BYTES, dtype_of, floats, matmul, places, to_device, to_host, torch
+from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
 from mercer.engines.torch.sparse import SparseRows, products
 from mercer.gram.ball import Ball
@@ -22,7 +23,7 @@ from mercer.gram.definite import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
-from mercer.gram.linear_gram import linear_terms
+from mercer.gram.linear_gram import linear_scale, linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.places import gram_for
 from mercer.gram.prepared import EXACT
@@ -131,7 +132,11 @@ class TorchGram:
 
     @property
     def linear(self) -> LinearGram | None:
-        return self._here.linear if self._source.formula is not None and self._is_linear else None
+        if not self._is_linear:
+            return None
+        scale = linear_scale(self.kernel)
+        assert scale is not None
+        return TorchLinearGram(self._source.X if self._rows is None else self._source.X.take(self._rows), scale)
 
     @property
     def _is_linear(self) -> bool:
@@ -184,6 +189,7 @@ class TorchGram:
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         which = slice(None) if rows is None and self._rows is None else self._global(rows)
         in_sequence = _SUMMED_COLUMNS + len(J) // _SUMMED_COLUMNS + 8
+        assert self._source.formula is not None
         level = EXACT if self._source.formula.differences else np.float64
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
 

@@ -108,7 +108,7 @@ class TorchSamples(PlacedSamples):
         assert others is None or isinstance(others, TorchSamples)
         formula = Formula.of(kernel, others.rows if others is not None and others.sparse else self.rows)
         left = formula.rows(self.rows, torch.float64)
-        right = left if others is None else formula.rows(others.rows, torch.float64)
+        right = left if others is None else formula.rows(others.rows.to(self.rows.device), torch.float64)
         out = np.empty((left.n, right.n))
         for some in row_blocks(left.n, 8 * right.n):
             out[some] = to_host(formula.block(left[some], right))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -120,11 +121,19 @@ class SparseRows:
         """Sums, or another reduction, of one number for each entry, 0 where there is none."""
         return torch.segment_reduce(values, how, lengths=self.counts, unsafe=True, initial=0)
 
+    def row_sums(self) -> Any:
+        return self.over_rows(self.values)
+
     def over_columns(self, values: Any) -> Any:
         """Sums over each column, one entry after another."""
+        return self._like(values, self.columns, self.starts).transposed.row_sums()
+
+    @cached_property
+    def transposed(self) -> SparseRows:
+        """Columns as rows, made once."""
         order = torch.argsort(self.columns, stable=True)
         counts = torch.bincount(self.columns, minlength=self.shape[1])
-        return torch.segment_reduce(values[order], "sum", lengths=counts, unsafe=True, initial=0)
+        return SparseRows(self.values[order], self.row_of_entry[order], _starts(counts), len(self))
 
     def dense(self, used: Any = None) -> Any:
         """As dense rows, of all columns or of those that are `used`, in rising order."""

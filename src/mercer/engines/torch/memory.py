@@ -1,0 +1,68 @@
+"""Work on many rows, a tile at a time; where a device has no room for a tile, smaller ones, then an error with numbers.
+
+torch frees what a failed attempt held when its exception is gone, so that attempts are made outside of `except`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mercer import _core
+from mercer.engines.torch.numbers import TILE_BYTES, torch
+
+_NO_ROOM = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+# What torch's CPU device, cuBLAS and cuSOLVER say where they could not allocate.
+_WORDS = ("can't allocate memory", "not enough memory", "_ALLOC_FAILED")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a device had no room."""
+    return isinstance(error, _NO_ROOM | MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _WORDS)
+    )
+
+
+def in_strips(n: int, row_bytes: int, work: Callable[[slice], None], tile_bytes: int = TILE_BYTES) -> None:
+    """`work` on all rows, which may be called again for rows of which it failed."""
+    step, start = max(1, tile_bytes // max(1, row_bytes)), 0
+    while start < n:
+        _core.check_stop()
+        some = slice(start, min(n, start + step))
+        if _done(work, some, step):
+            start = some.stop
+        else:
+            step = max(1, min(step, n - start) // 4)
+            release()
+
+
+def _done(work: Callable[[slice], None], some: slice, step: int) -> bool:
+    try:
+        work(some)
+    except Exception as error:
+        if not is_out_of_memory(error) or step == 1:
+            raise
+        return False
+    return True
+
+
+def release() -> None:
+    """Give memory that torch holds for later back to the device."""
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@contextmanager
+def room_for(what: str, needed: int, device: Any, remedy: str) -> Iterator[None]:
+    """MemoryError with the numbers where the device has no room for what is made here."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        free = ""
+        if device.type == "cuda":
+            left, present = torch.cuda.mem_get_info(device)
+            free = f", of whose {present / 1e9:.1f} GB {left / 1e9:.1f} GB are free"
+        raise MemoryError(f"{what} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
