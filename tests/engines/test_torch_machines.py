@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from contracts.named import named
-from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid
+from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid
 from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
@@ -75,7 +75,17 @@ def test_every_machine_reaches_the_reference_value(name, kind, device, solves_st
 
 @pytest.mark.parametrize(
     "kernel",
-    [Gaussian(0.3), 2 * Gaussian(0.3) + 0.5, Linear(), Polynomial(3, 0.5, 1.0), Laplacian(0.4), "cosine"],
+    [
+        Gaussian(0.3),
+        2 * Gaussian(0.3) + 0.5,
+        Linear(),
+        Polynomial(3, 0.5, 1.0),
+        Laplacian(0.4),
+        "cosine",
+        Matern(nu=np.inf, length_scale=1.5),
+        (Linear() + 1).normalised(),
+        (0.3 * Linear()).exp() * Laplacian(0.2),
+    ],
     ids=repr,
 )
 def test_every_recipe_gives_the_same_machine(kernel, device, solves_stay_there):
@@ -151,8 +161,10 @@ def test_what_a_device_does_not_compute_is_refused_with_the_remedy(device):
     remedy = r"mercer\.config_context\(device='cpu'\)"
     with pytest.raises(TypeError, match=rf"has no formula that a device could compute; .*{remedy}"):
         mercer.SVC(kernel=by_hand).fit(X, y)
-    with pytest.raises(TypeError, match=rf"has no formula that a device could compute; .*{remedy}"):
-        mercer.SVC(kernel="matern").fit(X, y)
+    weighted = [Gaussian(0.3).scaled_by(lambda rows: rows[:, 0]), Gaussian(0.3).of(lambda rows: rows[:, :2])]
+    for kernel in ("matern", "chi2", "rational_quadratic", "tanimoto", *weighted):
+        with pytest.raises(TypeError, match=rf"has no formula that a device could compute; .*{remedy}"):
+            mercer.SVC(kernel=kernel).fit(np.abs(X), y)
     with pytest.raises(TypeError, match=remedy):
         mercer.SVC(kernel="spectrum").fit(["abab", "bbaa"] * 30, y)
     for dtype in (torch.float16, torch.bfloat16, torch.complex64):

@@ -22,6 +22,7 @@ from mercer.gram.prepared import CANCELLED_EXPONENT
 from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
 from mercer.kernels.algebra import OfValues
+from mercer.kernels.composite import Normalised
 from mercer.kernels.recipe import integer_power
 
 _LOG2E = math.log2(math.e)
@@ -94,12 +95,19 @@ class Formula:
 
     def block(self, left: Rows, right: Rows, *, proven: bool = False) -> Any:
         """k(x_i, z_j), in the precision of the rows; `proven` ones use no function whose error is unknown."""
-        each = zip(self._leaves, left.parts, right.parts, strict=True)
-        return _combined(self._kernel, iter([leaf.block(*one, *other, proven) for leaf, one, other in each]))
+        each = list(zip(self._leaves, left.parts, right.parts, strict=True))
+        if self.recipe is not None:
+            return each[0][0].block(*each[0][1], *each[0][2], proven)
+        triples = (
+            [leaf.block(*one, *other, proven), leaf.diagonal_of(*one), leaf.diagonal_of(*other)]
+            for leaf, one, other in each
+        )
+        return _combined(self._kernel, triples)[0]
 
     def diagonal(self, X: Any) -> Any:
         """k(x, x) in float64."""
-        return _combined(self._kernel, iter([leaf.diagonal(X) for leaf in self._leaves]))
+        leaves = (3 * [leaf.diagonal(X)] for leaf in self._leaves)
+        return _combined(self._kernel, ([values.clone() for values in one] for one in leaves))[1]
 
 
 class Leaf:
@@ -197,12 +205,16 @@ class Leaf:
         return hyperbolic_tangent(t, proven) if ending == "sigmoid" else integer_power(t, int(numbers[2]))
 
     def diagonal(self, X: Any) -> Any:
-        recipe = self.recipe
-        if recipe.ending in _RADIAL:
-            values = torch.ones(len(X), dtype=torch.float64, device=X.device)
-        else:
-            _, norms = self.prepared(X, torch.float64)
-            values = self._ended(2.0 * norms, None, None, proven=True)
+        if self.recipe.ending in _RADIAL:
+            return self.diagonal_of(X, torch.ones(len(X), dtype=torch.float64, device=X.device))
+        return self.diagonal_of(*self.prepared(X, torch.float64))
+
+    def diagonal_of(self, x: Any, norms: Any) -> Any:
+        """k(x, x) of prepared rows."""
+        recipe, radial = self.recipe, self.recipe.ending in _RADIAL
+        values = (
+            torch.ones_like(norms) if radial else self._ended(2.0 * norms, None, None, norms.dtype == torch.float64)
+        )
         return recipe.scale * values + recipe.constant
 
 
@@ -210,7 +222,7 @@ def _collect(kernel: Kernel, X: Any, leaves: list[Leaf]) -> None:
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is not None:
         leaves.append(Leaf(recipe, X))
-    elif isinstance(kernel, OfValues):
+    elif isinstance(kernel, OfValues | Normalised):
         for part in kernel.parts.values():
             _collect(part, X, leaves)
     else:
@@ -220,9 +232,19 @@ def _collect(kernel: Kernel, X: Any, leaves: list[Leaf]) -> None:
         )
 
 
-def _combined(kernel: Kernel, values: Iterator[Any]) -> Any:
-    """The kernel's values from those of its recipes, in order."""
+def _combined(kernel: Kernel, leaves: Iterator[list[Any]]) -> list[Any]:
+    """k(x, z), k(x, x) and k(z, z) of a kernel from those of its recipes, in order."""
     if kernel.recipe() is not None:
-        return next(values)
+        return next(leaves)
+    if isinstance(kernel, Normalised):
+        values, left, right = _combined(kernel.kernel, leaves)
+        if not bool((left > 0).all() & (right > 0).all()):
+            raise ValueError(
+                f"{kernel.kernel!r} cannot be normalised: k(x, x) must be > 0 for every sample; leave such samples "
+                "out, or add a constant to the kernel"
+            )
+        scale = left.rsqrt()[:, None] if values.ndim == 2 else left.rsqrt()
+        return [values * scale * right.rsqrt(), torch.ones_like(left), torch.ones_like(right)]
     assert isinstance(kernel, OfValues)
-    return kernel.of_values([_combined(part, values) for part in kernel.parts.values()])
+    parts = [_combined(part, leaves) for part in kernel.parts.values()]
+    return [kernel.of_values(list(values)) for values in zip(*parts, strict=True)]
