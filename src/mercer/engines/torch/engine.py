@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.config import get_config
 from mercer.data.chunks import Chunk
-from mercer.engine import PlacedSamples
+from mercer.engine import PlacedSamples, is_on_a_device
 from mercer.engines.torch.cross import TorchCross
 from mercer.engines.torch.evaluation import TorchEvaluation
 from mercer.engines.torch.gram import TorchGram
@@ -29,12 +32,17 @@ class TorchEngine:
     devices = ("cuda", "xpu", "mps", ON_CPU)
 
     def accepts(self, X: Any) -> bool:
-        """A tensor on a device; one in this machine's memory only where torch's CPU was asked for."""
-        return isinstance(X, torch.Tensor) and (X.device.type != "cpu" or get_config()["device"] == ON_CPU)
+        """An array on a device; one in this machine's memory only where torch's CPU was asked for."""
+        if isinstance(X, np.ndarray | np.generic) or not hasattr(type(X), "__dlpack_device__"):
+            return False
+        if isinstance(X, torch.Tensor):
+            return X.device.type != "cpu" or get_config()["device"] == ON_CPU
+        return is_on_a_device(X) or get_config()["device"] == ON_CPU
 
     def samples(self, X: Any) -> PlacedSamples:
         if isinstance(X, TorchSamples):
             return X
+        X = _as_tensor(X) if self.accepts(X) else X
         device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
         if device.type == "mps":
             raise ValueError(_NO_FLOAT64)
@@ -53,10 +61,15 @@ class TorchEngine:
         return device
 
     def vector(self, values: Any) -> Any:
-        return to_host(values)
+        return to_host(_as_tensor(values))
 
     def given(self, values: Any, like: Any) -> Any:
-        return torch.as_tensor(values, device=like.device)
+        made = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
+        if isinstance(like, torch.Tensor):
+            return made
+        library = sys.modules.get(type(like).__module__.partition(".")[0])
+        library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else library
+        return library.from_dlpack(made) if hasattr(library, "from_dlpack") else made
 
     def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
         assert isinstance(X, TorchSamples)
@@ -82,3 +95,8 @@ class TorchEngine:
     ) -> Evaluation:
         assert vectors is None or isinstance(vectors, TorchSamples)
         return TorchEvaluation(kernel, vectors, coefficients, columns)
+
+
+def _as_tensor(X: Any) -> Any:
+    """An array that speaks DLPack as a tensor in the same memory."""
+    return X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
