@@ -15,7 +15,7 @@ from mercer.engine import PlacedSamples, is_on_a_device
 from mercer.engines.torch.cross import TorchCross
 from mercer.engines.torch.evaluation import TorchEvaluation
 from mercer.engines.torch.gram import TorchGram
-from mercer.engines.torch.numbers import to_host, torch
+from mercer.engines.torch.numbers import refuse_emulation, to_host, torch
 from mercer.engines.torch.rows import TorchRows
 from mercer.engines.torch.samples import TorchSamples, placed_samples
 from mercer.gram import Cross, Evaluation, Gram, Rows
@@ -46,6 +46,7 @@ class TorchEngine:
         device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
         if device.type == "mps":
             raise ValueError(_NO_FLOAT64)
+        refuse_emulation(device)
         return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, device)
 
     def _configured(self) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 from mercer.engines.torch.formula import Formula
-from mercer.engines.torch.numbers import TILE_BYTES, floats, places, to_device, to_host, torch
+from mercer.engines.torch.memory import in_strips
+from mercer.engines.torch.numbers import floats, places, to_device, torch
 from mercer.engines.torch.samples import TorchSamples
 from mercer.gram.evaluation import InFloat32
 from mercer.kernels import Kernel
@@ -39,22 +39,24 @@ class TorchEvaluation:
         if len(self._coefficients) == 0:
             return
         filled = 8 * X.shape[1] if X.sparse and not (self._vectors is None or self._vectors.sparse) else 0
-        step = max(1, TILE_BYTES // (8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled))
-        for start in range(0, len(rows), step):
-            part = rows[start : start + step]
-            some = slice(start, start + len(part))
-            _core.check_stop()
-            if self._formula is None:
-                assert self._columns is not None
-                C = to_device(self._coefficients, rows)
-                out[some] += to_host(part[:, places(self._columns, rows)].double() @ C)
-                continue
-            fine = np.ones(len(part), dtype=bool)
-            if rows.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels:
-                values, fine = self._in_float32(part)
-                out[some][~fine] += values[~fine]
-            if fine.any():
-                out[some][fine] += to_host(self._sums(part[places(np.flatnonzero(fine), rows)], torch.float64))
+
+        def work(some: slice) -> None:
+            out[some] += self._values(rows[some])
+
+        in_strips(len(rows), 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled, work)
+
+    def _values(self, part: Any) -> Floats:
+        """f of some samples."""
+        if self._formula is None:
+            assert self._columns is not None
+            return floats(part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part))
+        if part.dtype != torch.float32 or self._formula.rounding is None or self._formula.cancels:
+            return floats(self._sums(part, torch.float64))
+        values, fine = self._in_float32(part)
+        if fine.any():
+            values = np.array(values)  # torch's CPU device shares its memory
+            values[fine] = floats(self._sums(part[places(np.flatnonzero(fine), part)], torch.float64))
+        return values
 
     def _in_float32(self, part: Any) -> tuple[Floats, Flags]:
         """f from float32 kernel values, and the samples for which they are too coarse."""
@@ -62,7 +64,7 @@ class TorchEvaluation:
         assert self._formula.rounding is not None
         sizes, sources = (floats(side.parts[0][1]) for side in (self._rows(part, torch.float32), self._own(part)))
         fine, limit = self._choice.too_coarse(sizes, sources, self._formula.rounding)
-        values = np.asarray(to_host(self._sums(part, torch.float32)))
+        values = floats(self._sums(part, torch.float32))
         fine |= ~(np.abs(values).max(axis=1, initial=0.0) <= limit)
         return values, fine
 

@@ -49,6 +49,30 @@ class Rows:
     def __getitem__(self, which: Any) -> Rows:
         return Rows([(x[which], norms[which]) for x, norms in self.parts])
 
+    def made(self) -> Rows:
+        return self
+
+
+class Unprepared:
+    """Samples that are prepared when some of them are needed, since all of them would take too much memory."""
+
+    def __init__(self, formula: Formula, X: Any, dtype: Any, which: Any = None) -> None:
+        self._formula, self._X, self._dtype, self._which = formula, X, dtype, which
+
+    @property
+    def n(self) -> int:
+        return len(self._X) if self._which is None else len(self._which)
+
+    def __getitem__(self, which: Any) -> Unprepared:
+        if self._which is not None:
+            which = self._which[which]
+        elif isinstance(which, slice):
+            which = torch.arange(self.n, device=self._X.device)[which]
+        return Unprepared(self._formula, self._X, self._dtype, which)
+
+    def made(self) -> Rows:
+        return self._formula.rows(self._X if self._which is None else self._X[self._which], self._dtype)
+
 
 class Formula:
     """A kernel whose values a device can compute; `recipe` is None for one that is made of several."""

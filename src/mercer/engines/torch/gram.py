@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
 from mercer.arrays import Floats, Indices, Precision
 from mercer.engines.torch import fused
 from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
 from mercer.engines.torch.field import TorchField
-from mercer.engines.torch.formula import Formula, Rows
-from mercer.engines.torch.numbers import TILE_BYTES, dtype_of, floats, matmul, places, to_device, to_host, torch
+from mercer.engines.torch.formula import Formula, Rows, Unprepared
+from mercer.engines.torch.memory import in_strips, room_for, room_for_matrix, tile_bytes
+from mercer.engines.torch.numbers import dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
 from mercer.engines.torch.sparse import SparseRows, products
@@ -29,7 +29,7 @@ from mercer.gram.places import gram_for
 from mercer.gram.prepared import EXACT
 from mercer.gram.protocols import LinearGram
 from mercer.gram.rounding import DOUBLE, Rounding
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, Recipe
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 
@@ -53,13 +53,17 @@ class Source:
         self.formula = None if self.given else Formula.of(kernel, X.rows)
         self.refuted = False
         self._budget = budget
-        self._prepared: dict[Any, Rows] = {}
+        self._prepared: dict[Any, Rows] = {}  # by precision
 
-    def prepared(self, dtype: Any) -> Rows:
-        """All rows in a precision, made once."""
+    def prepared(self, dtype: Any) -> Rows | Unprepared:
+        """All rows in a precision, made once if half of the budget has room for them."""
         assert self.formula is not None
         if dtype not in self._prepared:
-            self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
+            needed = self.X.n_entries * dtype.itemsize
+            if 2 * needed > self._budget:
+                return Unprepared(self.formula, self.X.rows, dtype)
+            with room_for("a copy of the samples", needed, self.X.rows.device, "lower cache_size to do without"):
+                self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
         return self._prepared[dtype]
 
     @cached_property
@@ -201,17 +205,28 @@ class TorchGram:
     def full(self, dtype: Precision = np.float64) -> Any:
         out = np.empty((self.n, self.n), dtype=np.dtype(dtype))
         everything = np.arange(self.n)
-        for some in self._strips(self.n, 8 * self.n):
+
+        def work(some: slice) -> None:
             out[some] = to_host(self._block(everything[some], everything, dtype_of(dtype)))
+
+        in_strips(self.n, 8 * self.n, work, self._tile)
         return out
 
     def device_full(self, dtype: Any) -> Any:
         """All of K on the device."""
-        out = torch.empty((self.n, self.n), dtype=dtype, device=self._source.X.rows.device)
+        with room_for_matrix(self.n, dtype, self.like.device):
+            out = torch.empty((self.n, self.n), dtype=dtype, device=self.like.device)
         everything = np.arange(self.n)
-        for some in self._strips(self.n, 8 * self.n):
+
+        def work(some: slice) -> None:
             out[some] = self._block(everything[some], everything, dtype)
+
+        in_strips(self.n, 8 * self.n, work, self._tile)
         return out
+
+    @property
+    def _tile(self) -> int:
+        return tile_bytes(self.budget)
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         return self._product(coefficients, rows, dtype_of(dtype))
@@ -258,53 +273,61 @@ class TorchGram:
             return (values + source.constant if source.constant else values).to(dtype)
         assert source.formula is not None
         self.evaluations += left.n * right.n
-        return source.formula.block(left, right, proven=proven)
+        return source.formula.block(left.made(), right.made(), proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
         """K between prepared rows times weights: partial sums of some columns, added up in float64."""
         n, m = (len(left), len(right)) if self._source.given else (left.n, right.n)
-        made = self._fused(left, right, weights, dtype, proven)
-        if made is not None:
-            self.evaluations += n * m
-            return made
+        if isinstance(left, Rows) and isinstance(right, Rows):
+            made = self._fused32(left, right, weights, dtype, proven)
+            if made is not None:
+                return made
         weights = weights.to(dtype)
-        out = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
-        for some in self._strips(n, weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))):
+        out = torch.empty((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
+
+        def work(some: slice) -> None:
+            own = left[some] if self._source.given else left[some].made()
+            total = torch.zeros((some.stop - some.start, *weights.shape[1:]), dtype=torch.float64, device=out.device)
             for start in range(0, m, _SUMMED_COLUMNS):
-                part = slice(start, start + _SUMMED_COLUMNS)
-                out[some] += matmul(self.device_block(left[some], right[part], dtype, proven), weights[part])
+                part = slice(start, min(m, start + _SUMMED_COLUMNS))
+                total += self._partial_sums(own, right[part], weights[part], dtype, proven)
+            out[some] = total
+
+        in_strips(n, weights.element_size() * min(_SUMMED_COLUMNS, max(1, m)), work, self._tile)
         return out
 
-    def _fused(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
-        """`device_sums` of a Gaussian by a kernel of our own, where there is one."""
+    def _partial_sums(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
+        """A tile of K times weights, for proofs of a Gaussian by a kernel of our own, where there is one."""
+        recipe = self._gaussian if proven and weights.ndim == 1 else None
+        if recipe is not None and fused.available(weights):
+            (x, x_norms), (z, z_norms) = left.parts[0], right.made().parts[0]
+            self.evaluations += len(x) * len(z)
+            return recipe.scale * fused.sums64(products(x, z), x_norms, z_norms, weights)
+        return matmul(self.device_block(left, right, dtype, proven), weights)
+
+    @property
+    def _gaussian(self) -> Recipe | None:
+        """The recipe of a Gaussian whose values come from norms."""
         formula = self._source.formula
         recipe = None if formula is None or formula.cancels else formula.recipe
-        if recipe is None or recipe.ending != "gaussian" or recipe.constant or weights.ndim > 1 or not len(weights):
+        return None if recipe is None or recipe.ending != "gaussian" or recipe.constant else recipe
+
+    def _fused32(self, left: Rows, right: Rows, weights: Any, dtype: Any, proven: bool) -> Any:
+        """`device_sums` of a Gaussian in float32 by a kernel of our own, where there is one."""
+        recipe = self._gaussian
+        if recipe is None or proven or dtype != torch.float32 or weights.ndim > 1 or not len(weights):
             return None
         (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
-        if dtype == torch.float32 and not proven and not isinstance(x, SparseRows) and fused.takes(x):
-            return recipe.scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
-        if not (proven and fused.available(x)):
+        if isinstance(x, SparseRows) or not fused.takes(x):
             return None
-        out = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-        for some in self._strips(len(x), 8 * min(_SUMMED_COLUMNS, len(z))):
-            for start in range(0, len(z), _SUMMED_COLUMNS):
-                part = slice(start, start + _SUMMED_COLUMNS)
-                out[some] += fused.sums64(products(x[some], z[part]), x_norms[some], z_norms[part], weights[part])
-        return recipe.scale * out
+        self.evaluations += len(x) * len(z)
+        return recipe.scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows
         if rows is None:
             return np.arange(self.n) if own is None else own
         return rows if own is None else own[rows]
-
-    @staticmethod
-    def _strips(n: int, row_bytes: int) -> Any:
-        step = max(1, TILE_BYTES // row_bytes)
-        for start in range(0, n, step):
-            _core.check_stop()
-            yield slice(start, min(n, start + step))
 
     # --- the whole matrix, decomposed on the device -------------------------------------------------------------------
 

@@ -13,8 +13,14 @@ from mercer import _core
 from mercer.engines.torch.numbers import TILE_BYTES, torch
 
 _NO_ROOM = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
+_LEAST_TILE = 1 << 20
 # What torch's CPU device, cuBLAS and cuSOLVER say where they could not allocate.
 _WORDS = ("can't allocate memory", "not enough memory", "_ALLOC_FAILED")
+
+
+def tile_bytes(budget: int) -> int:
+    """Bytes of a tile of kernel values within a budget: a quarter of it, of which little else is needed at a time."""
+    return max(_LEAST_TILE, min(TILE_BYTES, budget // 4))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -66,3 +72,11 @@ def room_for(what: str, needed: int, device: Any, remedy: str) -> Iterator[None]
             left, present = torch.cuda.mem_get_info(device)
             free = f", of whose {present / 1e9:.1f} GB {left / 1e9:.1f} GB are free"
         raise MemoryError(f"{what} needs {needed / 1e9:.2g} GB on {device}{free}; {remedy}") from error
+
+
+@contextmanager
+def room_for_matrix(n: int, dtype: Any, device: Any) -> Iterator[None]:
+    """`room_for` all of K, and as much again for what is made of it."""
+    remedy = "give fewer samples, or NystromRLS, whose memory does not grow with their square"
+    with room_for(f"K of {n:,} samples and its factor", 2 * dtype.itemsize * n * n, device, remedy):
+        yield

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mercer.arrays import Flags, Floats, Indices, is_sparse, row_blocks
 from mercer.engine import PlacedSamples
 from mercer.engines.torch.formula import Formula
+from mercer.engines.torch.memory import in_strips, room_for
 from mercer.engines.torch.numbers import TILE_BYTES, floats, places, to_device, to_host, torch
 from mercer.engines.torch.sparse import SparseRows, squared_lengths
 
@@ -110,8 +111,11 @@ class TorchSamples(PlacedSamples):
         left = formula.rows(self.rows, torch.float64)
         right = left if others is None else formula.rows(others.rows.to(self.rows.device), torch.float64)
         out = np.empty((left.n, right.n))
-        for some in row_blocks(left.n, 8 * right.n):
+
+        def work(some: slice) -> None:
             out[some] = to_host(formula.block(left[some], right))
+
+        in_strips(left.n, 8 * right.n, work)
         if others is None:
             out = 0.5 * (out + out.T)
             np.fill_diagonal(out, self.diagonal(kernel))
@@ -249,7 +253,8 @@ def placed_samples(engine: TorchEngine, X: Any, device: Any) -> TorchSamples:
     if tensor and X.layout is not torch.strided:
         raise TypeError(f"X has the layout {X.layout}, which is not computed with; give X.to_sparse_csr()")
     rows = X.detach() if tensor else torch.from_numpy(np.ascontiguousarray(X))
-    return TorchSamples(engine, (rows if rows.dtype in _KEPT else rows.to(torch.float64)).to(device).contiguous())
+    with room_for("the samples", 8 * rows.numel(), device, "give fewer, or float32"):
+        return TorchSamples(engine, (rows if rows.dtype in _KEPT else rows.to(torch.float64)).to(device).contiguous())
 
 
 _KEPT = (torch.float32, torch.float64)
