@@ -102,6 +102,17 @@ def test_what_has_no_room_at_all_is_named_with_the_numbers(device, monkeypatch):
     assert not torch_memory.is_out_of_memory(RuntimeError("something else"))
 
 
+def test_copies_of_samples_that_are_larger_than_the_budget_are_not_kept(device):
+    many, c = ENGINE.samples(rng.normal(size=(3000, 100))), rng.normal(size=3000)
+    roomy, narrow = (ENGINE.gram(Gaussian(0.01), many, budget, 1, 0.0) for budget in (10**9, 10**6))
+    for dtype in (np.float64, np.float32):
+        with Allocations() as seen:
+            found = narrow.product(c, dtype=dtype)
+        assert seen.largest < many.nbytes
+        np.testing.assert_allclose(found, roomy.product(c, dtype=dtype), atol=1e-9 if dtype is np.float64 else 1e-3)
+        np.testing.assert_allclose(narrow.block(np.arange(9), np.arange(5, 90)), roomy.full()[:9, 5:90], atol=1e-12)
+
+
 def test_cache_size_is_the_budget_on_the_device(device, solves_stay_there):
     """Nothing larger than a tile is allocated, and the answer is the same."""
     many = rng.normal(size=(3000, 40))

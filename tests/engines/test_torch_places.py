@@ -3,8 +3,6 @@
 The shares say which part of its bound the worst error exceeds: multiplied by it, the bound must be caught.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -23,7 +21,7 @@ from gram import test_cross, test_rows
 from mercer.data.chunks import Chunk
 from mercer.gram.ball import Ball
 from mercer.gram.places import cross_for, gram_for, rows_for
-from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Precomputed
+from mercer.kernels import Gaussian, Laplacian, Linear, Precomputed
 from reference.exact_kernels import Formula
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
@@ -208,43 +206,43 @@ def test_crosses_of_given_matrices(device, small_tiles):
     check_cross_contract(cross, K[:, PLACES], K[np.ix_(PLACES, PLACES)], Y, WEIGHT, 1e-12, sample)
 
 
-EXACT = {
-    "Gaussian": (Gaussian(0.3), Formula("gaussian", 0.3)),
-    "Laplacian": (Laplacian(0.3), Formula("laplacian", 0.3)),
-    "linear": (Linear(), Formula("linear")),
-    "polynomial": (Polynomial(2, 0.5, 1.0), Formula("polynomial", 0.5, 2, 1.0)),
-    "composite": (Gaussian(0.1) + 0.1 * Linear(), Formula("gaussian + linear", gamma=0.1)),
-}
+CASES = {**test_cross.CASES, "Laplacian": (Laplacian(0.3), Formula("laplacian", 0.3), "dense", 1.0, 1.0)}
 
 
-class Claims:
-    """A cross that claims less doubt than it has."""
-
-    def __init__(self, cross, share):
-        self._cross, self._share = cross, share
-        self.K_MM, self.value_error = cross.K_MM, cross.value_error
-
-    def proof(self, C, b):
-        totals, doubt = self._cross.proof(C, b)
-        less = replace(doubt, residual=self._share * doubt.residual, squares=self._share**2 * doubt.squares)
-        return totals, less
+@pytest.mark.parametrize("name", CASES)
+def test_no_total_is_further_off_than_its_bound(name, device, small_tiles):
+    kernel, formula, kind, size, of_C = CASES[name]
+    samples = size * X
+    cross, _ = cross_there(kernel.bind(samples), KINDS[kind](samples))
+    C = of_C * np.random.default_rng(1).normal(size=(len(PLACES), 2))
+    exact = test_cross.exact_parts(formula, samples, PLACES)
+    for coefficients, b in ((C, np.array([0.3, -0.2])), (0 * C, np.zeros(2))):
+        check_cross_bounds(cross, *exact, Y, WEIGHT, coefficients, b)
 
 
-@pytest.mark.parametrize("name", EXACT)
+# A library sums dense features in an order that loses less than one term after another.
+SHARES = {"residual": (0.5, 0.5), "value_error": (0.05, 0.5), "squares": (0.03, 0.25)}
+
+
 @pytest.mark.parametrize("sparse", [False, True])
-def test_bounds_of_crosses(name, sparse, device, small_tiles):
-    kernel, formula = EXACT[name]
-    K = exact_numbers(formula.matrix(X))
-    rng = np.random.default_rng(4)
-    for size in (1.0, 1e8):
-        C, b = size * rng.normal(size=(len(PLACES), 2)), rng.normal(size=2)
-        cross, _ = cross_there(kernel, sp.csr_array(X) if sparse else X)
-        rest = (K[:, PLACES], K.diagonal(), K[np.ix_(PLACES, PLACES)], Y, WEIGHT, C, b)
-        used = check_cross_bounds(cross, *rest)
-        assert max(used.values()) <= 1
-    if device == "torch-cpu" and name != "composite":
+@pytest.mark.parametrize("name", SHARES)
+def test_no_bound_of_crosses_can_be_smaller(name, sparse, device, monkeypatch):
+    monkeypatch.setattr(torch_cross, "_PROOF_ROWS", 4)
+    share, (samples, targets, C) = SHARES[name][sparse], test_cross.SHARES[name][0]()
+    placed = ENGINE.samples(sp.csr_array(samples) if sparse else samples)
+
+    def one_at_a_time():
+        return (Chunk(placed.take(np.array([k])), targets[[k]], np.ones(1)) for k in range(len(samples)))
+
+    cross = cross_for(Linear(), placed.take(np.array([0])), one_at_a_time, 0, 1, None, ENGINE)
+    exact = test_cross.exact_parts(Formula("linear"), samples, np.array([0]))
+    rest = (targets, np.ones(len(samples)), C, np.zeros(1))
+    found = check_cross_bounds(cross, *exact, *rest)[name]
+    assert found <= 1
+    if device == "torch-cpu":
+        assert found > share
         with pytest.raises(AssertionError):
-            check_cross_bounds(Claims(cross, 1e-6), *rest)
+            check_cross_bounds(test_cross.Scaled(cross, name, share), *exact, *rest)
 
 
 def test_values_of_landmarks_that_are_near_each_other(device):

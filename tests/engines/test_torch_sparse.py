@@ -107,6 +107,19 @@ def test_the_gram_contract(name, dtype, device, small_tiles):
     check_gram_contract(there(KERNELS[name], X), KERNELS[name](X.astype(np.float64)), atol=1e-11)
 
 
+def test_columns_that_a_tile_does_not_use_are_left_out(device, small_tiles, monkeypatch):
+    """Of a thousand columns a tile of three rows uses a few, which others may not have."""
+    X = sp.random_array((30, 1000), density=0.005, rng=np.random.default_rng(1), format="csr")
+    X = X + sp.csr_array((np.ones(30), (np.arange(30), np.zeros(30, dtype=int))), shape=X.shape)
+    widths, dense = [], torch_sparse.SparseRows.dense
+    monkeypatch.setattr(
+        torch_sparse.SparseRows, "dense", lambda self, used=None: widths.append(used) or dense(self, used)
+    )
+    for kernel in (Linear(), Gaussian(0.3), Laplacian(0.3)):
+        np.testing.assert_allclose(ENGINE.samples(X).values(kernel), kernel(X.toarray()), atol=1e-12)
+    assert all(used is not None and len(used) < 100 for used in widths)
+
+
 @pytest.mark.parametrize("maker", machines()[:2])
 def test_the_field_contract(maker, device, monkeypatch):
     monkeypatch.setattr(torch_gram, "FIELD_ROWS", 1)
