@@ -17,6 +17,7 @@ from mercer.kernels import Gaussian
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
 from engines.allocations import FAILURE, Allocations  # noqa: E402  # after the skip without torch
 from mercer.engines.torch import ENGINE  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import engine as torch_engine  # noqa: E402  # after the skip without torch
 from mercer.engines.torch import formula as torch_formula  # noqa: E402  # after the skip without torch
 from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
 from mercer.engines.torch import memory as torch_memory  # noqa: E402  # after the skip without torch
@@ -177,6 +178,39 @@ def test_samples_on_two_gpus_are_brought_together():
     model = mercer.SVC().fit(first, y)
     np.testing.assert_array_equal(model.predict(first).cpu(), model.predict(second).cpu())
     assert model.predict(second).device == second.device
+
+
+@pytest.mark.cuda
+def test_every_visible_gpu_shares_the_work():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("there are no two GPUs here")
+    with mercer.config_context(device="cuda"):
+        assert len(ENGINE.samples(X).devices) == torch.cuda.device_count()
+    with mercer.config_context(device="cuda:1"):
+        assert ENGINE.samples(X).devices == (torch.device("cuda:1"),)
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVC, CSR", "precomputed"])
+def test_rows_are_shared_among_several_devices(name, device, monkeypatch):
+    """Two that are the same device stand for two."""
+    given = X @ X.T if name == "precomputed" else sp.csr_array(X) if "CSR" in name else X
+
+    def run():
+        model = mercer.SVC(kernel="precomputed" if name == "precomputed" else "rbf", tol=1e-8).fit(given, y)
+        return np.append(model.decision_function(given), model.certificate_.primal)
+
+    expected, seen = run(), []
+    monkeypatch.setattr(torch_engine, "all_visible", lambda device: (device, device))
+    product = torch_gram.TorchGram._device_product
+    monkeypatch.setattr(
+        torch_gram.TorchGram,
+        "_device_product",
+        lambda self, C, J, rows, *rest: seen.append((id(self._source), len(rows))) or product(self, C, J, rows, *rest),
+    )
+    np.testing.assert_allclose(run(), expected, atol=1e-5)
+    if name != "precomputed":  # which is proven here
+        assert len({source for source, _ in seen}) == 2
+        assert {rows for _, rows in seen} == {40}
 
 
 @pytest.mark.cuda

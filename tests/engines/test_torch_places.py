@@ -228,7 +228,7 @@ SHARES = {"residual": (0.5, 0.5), "value_error": (0.05, 0.5), "squares": (0.03, 
 @pytest.mark.parametrize("name", SHARES)
 def test_no_bound_of_crosses_can_be_smaller(name, sparse, device, monkeypatch):
     monkeypatch.setattr(torch_cross, "_PROOF_ROWS", 4)
-    share, (samples, targets, C) = SHARES[name][sparse], test_cross.SHARES[name][0]()
+    share, (samples, targets, C) = SHARES[name][sparse], (part[:400] for part in test_cross.SHARES[name][0]())
     placed = ENGINE.samples(sp.csr_array(samples) if sparse else samples)
 
     def one_at_a_time():

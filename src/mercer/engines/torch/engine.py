@@ -43,11 +43,11 @@ class TorchEngine:
         if isinstance(X, TorchSamples):
             return X
         X = _as_tensor(X) if self.accepts(X) else X
-        device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
-        if device.type == "mps":
+        asked = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
+        if asked.type == "mps":
             raise ValueError(_NO_FLOAT64)
-        refuse_emulation(device)
-        return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, device)
+        refuse_emulation(asked)
+        return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, all_visible(asked))
 
     def _configured(self) -> Any:
         name = get_config()["device"]
@@ -96,6 +96,15 @@ class TorchEngine:
     ) -> Evaluation:
         assert vectors is None or isinstance(vectors, TorchSamples)
         return TorchEvaluation(kernel, vectors, coefficients, columns)
+
+
+def all_visible(device: Any) -> tuple[Any, ...]:
+    """All GPUs where one was asked for without a number; else that device."""
+    if device.type != "cuda" or device.index is not None or torch.cuda.device_count() < 2:
+        return (device,)
+    first = torch.cuda.current_device()
+    others = (k for k in range(torch.cuda.device_count()) if k != first)
+    return tuple(torch.device("cuda", k) for k in (first, *others))
 
 
 def _as_tensor(X: Any) -> Any:

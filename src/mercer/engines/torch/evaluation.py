@@ -6,6 +6,7 @@ Float32 samples are predicted from float32 kernel values where these are good en
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,32 +42,38 @@ class TorchEvaluation:
         filled = 8 * X.shape[1] if X.sparse and not (self._vectors is None or self._vectors.sparse) else 0
 
         def work(some: slice) -> None:
-            out[some] += self._values(rows[some])
+            ends = np.linspace(some.start, some.stop, 1 + len(X.devices)).astype(int).tolist()
+            shares = [slice(*pair) for pair in pairwise(ends)]
+            begun = [self._begun(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
+            found = [self._finished(*one) for one in begun]  # all devices work by now
+            out[some] += np.concatenate(found)
 
-        in_strips(len(rows), 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled, work)
+        row_bytes = 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
+        in_strips(len(rows), max(1, row_bytes // len(X.devices)), work)
 
-    def _values(self, part: Any) -> Floats:
-        """f of some samples."""
+    def _begun(self, part: Any) -> tuple[Any, Any, bool]:
+        """Some samples, f of them, which the device may still be computing, and whether that was in float32."""
         if self._formula is None:
             assert self._columns is not None
-            return floats(part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part))
-        if part.dtype != torch.float32 or self._formula.rounding is None or self._formula.cancels:
-            return floats(self._sums(part, torch.float64))
-        values, fine = self._in_float32(part)
-        if fine.any():
-            values = np.array(values)  # torch's CPU device shares its memory
-            values[fine] = floats(self._sums(part[places(np.flatnonzero(fine), part)], torch.float64))
+            return part, part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part), False
+        single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
+        return part, self._sums(part, torch.float32 if single else torch.float64), single
+
+    def _finished(self, part: Any, sums: Any, single: bool) -> Floats:
+        values = np.array(floats(sums))
+        if single:
+            fine = self._too_coarse(part, values)
+            if fine.any():
+                values[fine] = floats(self._sums(part[places(np.flatnonzero(fine), part)], torch.float64))
         return values
 
-    def _in_float32(self, part: Any) -> tuple[Floats, Flags]:
-        """f from float32 kernel values, and the samples for which they are too coarse."""
+    def _too_coarse(self, part: Any, values: Floats) -> Flags:
+        """The samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
         assert self._formula.rounding is not None
         sizes, sources = (floats(side.parts[0][1]) for side in (self._rows(part, torch.float32), self._own(part)))
         fine, limit = self._choice.too_coarse(sizes, sources, self._formula.rounding)
-        values = floats(self._sums(part, torch.float32))
-        fine |= ~(np.abs(values).max(axis=1, initial=0.0) <= limit)
-        return values, fine
+        return np.asarray(fine | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
 
     @cached_property
     def _choice(self) -> InFloat32:

@@ -47,10 +47,19 @@ _FLOAT64_ROWS = 1000
 class Source:
     """What a Gram and its views share: samples, what was prepared of them, and whether K was refuted."""
 
-    def __init__(self, kernel: Kernel, X: TorchSamples, budget: int, n_threads: int, constant: float) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: TorchSamples,
+        budget: int,
+        n_threads: int,
+        constant: float,
+        *,
+        of_differences: bool = False,
+    ) -> None:
         self.kernel, self.X, self.constant, self.n_threads = kernel, X, constant, n_threads
-        self.given = kernel.accepts == "gram"
-        self.formula = None if self.given else Formula.of(kernel, X.rows)
+        self.given, self._of_differences = kernel.accepts == "gram", of_differences
+        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences)
         self.refuted = False
         self._budget = budget
         self._prepared: dict[Any, Rows] = {}  # by precision
@@ -65,6 +74,24 @@ class Source:
             with room_for("a copy of the samples", needed, self.X.rows.device, "lower cache_size to do without"):
                 self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
         return self._prepared[dtype]
+
+    @cached_property
+    def others(self) -> list[TorchGram]:
+        """The whole matrix on every other device that may be used."""
+        sources = [self._like(self.X.on(device), of_differences=self._of_differences) for device in self.X.devices[1:]]
+        return [TorchGram(source, None, np.empty(self.X.shape[0]), self._budget) for source in sources]
+
+    @cached_property
+    def exact(self) -> Source | None:
+        """The same matrix from differences; None where only this machine has a better one."""
+        recipe = None if self.formula is None else self.formula.recipe
+        if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
+            return None
+        assert self.formula is not None
+        return self if self.formula.differences else self._like(self.X, of_differences=True)
+
+    def _like(self, X: TorchSamples, *, of_differences: bool) -> Source:
+        return Source(self.kernel, X, self._budget, self.n_threads, self.constant, of_differences=of_differences)
 
     @cached_property
     def here(self) -> Gram:
@@ -178,7 +205,7 @@ class TorchGram:
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         if self._source.rounding is None or level == EXACT:
-            return self._here.product_bound(coefficients, rows, level)
+            return self._exact.product_bound(coefficients, rows, self._exact_level(level))
         if coefficients.ndim == 2:
             each = [self.product_bound(column, rows, level) for column in coefficients.T]
             return Ball(*map(np.column_stack, zip(*each, strict=True)))
@@ -189,13 +216,22 @@ class TorchGram:
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
         rounding = self._source.rounding
         if rounding is None or level == EXACT:
-            return self._here.errors(coefficients, rows, level)
+            return self._exact.errors(coefficients, rows, self._exact_level(level))
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         which = slice(None) if rows is None and self._rows is None else self._global(rows)
         in_sequence = _SUMMED_COLUMNS + len(J) // _SUMMED_COLUMNS + 8
         assert self._source.formula is not None
         level = EXACT if self._source.formula.differences else np.float64
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
+
+    @property
+    def _exact(self) -> Provable:
+        """Who proves what this one cannot in float64: the device from differences, or this machine."""
+        source = self._source.exact
+        return self._here if source is None else TorchGram(source, self._rows, self.diagonal, self.budget)
+
+    def _exact_level(self, level: Precision) -> Precision:
+        return level if self._source.exact is None else np.float64
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -235,10 +271,30 @@ class TorchGram:
         return self._product(C, rows, dtype_of(dtype))
 
     def _product(self, C: Floats, rows: Indices | None, dtype: Any, *, proven: bool = False) -> Floats:
-        J = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1))
+        """K C, the rows shared among the devices that the samples may use; each has a copy of the samples."""
+        J, others = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self._source.others
+        if not others:
+            return floats(self._device_product(C, J, rows, dtype, proven))
+        every = self._global(rows)
+        shares = np.array_split(every, 1 + len(others))
+        whole = (
+            self
+            if self._rows is None
+            else TorchGram(self._source, None, np.empty(self._source.X.shape[0]), self.budget)
+        )
+        C_all = np.zeros((self._source.X.shape[0], *C.shape[1:]))
+        C_all[self._global(J)] = C[J]
+        J = np.sort(self._global(J))
+        begun = [
+            gram._device_product(C_all, J, some, dtype, proven)
+            for gram, some in zip([whole, *others], shares, strict=True)
+        ]
+        return np.concatenate([floats(part) for part in begun])
+
+    def _device_product(self, C: Floats, J: Indices, rows: Indices | None, dtype: Any, proven: bool) -> Any:
         left = self.prepared_rows(None if rows is None else places(rows, self.like), dtype)
         right = self.prepared_rows(places(J, self.like), dtype)
-        return floats(self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven))
+        return self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven)
 
     def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
         left, right = (self.prepared_rows(places(rows, self.like), dtype) for rows in (I, J))

@@ -31,13 +31,14 @@ class TorchSamples(PlacedSamples):
 
     engine: TorchEngine
 
-    def __init__(self, engine: TorchEngine, rows: Any) -> None:
+    def __init__(self, engine: TorchEngine, rows: Any, devices: tuple[Any, ...] | None = None) -> None:
         self.engine, self.rows = engine, rows
+        self.devices = devices or (rows.device,)  # which share products and predictions; rows live on one of them
         self.shape = tuple(rows.shape)
         self.dtype = np.dtype(np.float32 if rows.dtype == torch.float32 else np.float64)
 
     def take(self, rows: Indices) -> TorchSamples:
-        return type(self)(self.engine, self.rows[places(rows, self.rows)])
+        return type(self)(self.engine, self.rows[places(rows, self.rows)], self.devices)
 
     def joined(self, others: PlacedSamples) -> TorchSamples:
         assert isinstance(others, TorchSamples)
@@ -45,10 +46,14 @@ class TorchSamples(PlacedSamples):
             return SparseSamples(self.engine, SparseRows.of_dense(self.rows)).joined(others)
         both = torch.promote_types(self.rows.dtype, others.rows.dtype)
         parts = [part.rows.to(self.rows.device, both) for part in (self, others)]
-        return TorchSamples(self.engine, torch.cat(parts))
+        return TorchSamples(self.engine, torch.cat(parts), self.devices)
 
     def host(self, rows: Indices | None = None) -> Any:
         return to_host(self.rows if rows is None else self.rows[places(rows, self.rows)]).copy()
+
+    def on(self, device: Any) -> TorchSamples:
+        """The same samples there, for that device alone."""
+        return type(self)(self.engine, self.rows.to(device))
 
     def _parts(self, factor: int = 1) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time, so that `factor` float64 copies of them take no more than a tile."""
@@ -128,7 +133,7 @@ class TorchSamples(PlacedSamples):
         return floats(self.rows[places(rows, self.rows), places(columns, self.rows)])
 
     def columns(self, which: Indices) -> TorchSamples:
-        return TorchSamples(self.engine, self.rows[:, places(which, self.rows)].contiguous())
+        return TorchSamples(self.engine, self.rows[:, places(which, self.rows)].contiguous(), self.devices)
 
     def asymmetry(self) -> float:
         return max(float((part - self.rows[:, some].T).abs().max()) for some, part in self._parts(3))
@@ -155,7 +160,7 @@ class SparseSamples(TorchSamples):
         values = torch.cat([part.values.to(both) for part in (own, more)])
         starts = torch.cat([own.starts, more.starts[1:] + own.starts[-1]])
         rows = SparseRows(values, torch.cat([own.columns, more.columns]), starts, self.shape[1])
-        return SparseSamples(self.engine, rows)
+        return SparseSamples(self.engine, rows, self.devices)
 
     def host(self, rows: Indices | None = None) -> Any:
         return (self.rows if rows is None else self.rows[places(rows, self.rows)]).host()
@@ -236,8 +241,9 @@ def _mixed(bits: Any) -> Any:
 _SPARSE = (torch.sparse_csr, torch.sparse_coo, torch.sparse_csc)
 
 
-def placed_samples(engine: TorchEngine, X: Any, device: Any) -> TorchSamples:
-    """Samples of this machine or a tensor as rows of float32 or float64 on a device."""
+def placed_samples(engine: TorchEngine, X: Any, devices: tuple[Any, ...]) -> TorchSamples:
+    """Samples of this machine or a tensor as rows of float32 or float64 on the first of these devices."""
+    device = devices[0]
     if isinstance(X, list):
         raise TypeError(
             f"strings cannot be compared on {device}; do it on this machine: mercer.config_context(device='cpu')"
@@ -249,12 +255,13 @@ def placed_samples(engine: TorchEngine, X: Any, device: Any) -> TorchSamples:
         if len(X.shape) != 2:
             raise ValueError(f"sparse samples have two dimensions, but these have the shape {tuple(X.shape)}")
         rows = SparseRows.of(X, device)
-        return SparseSamples(engine, rows if rows.dtype in _KEPT else rows.double())
+        return SparseSamples(engine, rows if rows.dtype in _KEPT else rows.double(), devices)
     if tensor and X.layout is not torch.strided:
         raise TypeError(f"X has the layout {X.layout}, which is not computed with; give X.to_sparse_csr()")
     rows = X.detach() if tensor else torch.from_numpy(np.ascontiguousarray(X))
     with room_for("the samples", 8 * rows.numel(), device, "give fewer, or float32"):
-        return TorchSamples(engine, (rows if rows.dtype in _KEPT else rows.to(torch.float64)).to(device).contiguous())
+        rows = rows if rows.dtype in _KEPT else rows.to(torch.float64)
+        return TorchSamples(engine, rows.to(device).contiguous(), devices)
 
 
 _KEPT = (torch.float32, torch.float64)
