@@ -221,14 +221,14 @@ def test_no_total_is_further_off_than_its_bound(name, device, small_tiles):
 
 
 # A library sums dense features in an order that loses less than one term after another.
-SHARES = {"residual": (0.5, 0.5), "value_error": (0.05, 0.5), "squares": (0.03, 0.25)}
+SHARES = {"residual": (0.4, 0.4), "value_error": (0.05, 0.5), "squares": (0.03, 0.25)}
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", SHARES)
 def test_no_bound_of_crosses_can_be_smaller(name, sparse, device, monkeypatch):
     monkeypatch.setattr(torch_cross, "_PROOF_ROWS", 4)
-    share, (samples, targets, C) = SHARES[name][sparse], (part[:400] for part in test_cross.SHARES[name][0]())
+    share, (samples, targets, C) = SHARES[name][sparse], (part[:800] for part in test_cross.SHARES[name][0]())
     placed = ENGINE.samples(sp.csr_array(samples) if sparse else samples)
 
     def one_at_a_time():
