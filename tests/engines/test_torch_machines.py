@@ -289,6 +289,7 @@ def test_ctrl_c_ends_a_fit(device):
                     model.fit(X, y)
                 except KeyboardInterrupt:
                     print(time.monotonic(), hasattr(model, "certificate_"), flush=True)
+            assert not torch.cuda.is_available() or torch.cuda.memory_allocated() < 2**26
             print(mercer.SVC().fit(X[:100], y[:100]).converged_, flush=True)
         """
     )

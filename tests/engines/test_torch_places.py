@@ -40,7 +40,7 @@ def small_tiles(monkeypatch):
     """Strips of a few rows, and sums of fewer."""
     strips = torch_memory.in_strips
     for module in (torch_rows, torch_cross):
-        monkeypatch.setattr(module, "in_strips", lambda n, size, work: strips(n, size, work, 4 * size))
+        monkeypatch.setattr(module, "in_strips", lambda n, size, work, **_: strips(n, size, work, 4 * size))
     monkeypatch.setattr(torch_rows, "_SUM_ROWS", 3)
     monkeypatch.setattr(torch_cross, "_PROOF_ROWS", 5)
 

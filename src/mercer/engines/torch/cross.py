@@ -128,7 +128,7 @@ class TorchCross:
         def work(some: slice) -> None:
             back.add_(self._values(X, some).T @ both[some])
 
-        in_strips(len(X), self._row_bytes, work)
+        in_strips(len(X), self._row_bytes, work, device=X.device)
         found = floats(back)
         out.residual += found[:, : C.shape[1]]
         if pull:
@@ -144,7 +144,7 @@ class TorchCross:
         def work(some: slice) -> None:
             out[some] = self._values(X, some) @ coefficients
 
-        in_strips(len(X), self._row_bytes, work)
+        in_strips(len(X), self._row_bytes, work, device=X.device)
         return floats(out)
 
     def _total(
@@ -167,7 +167,7 @@ class TorchCross:
             ) -> None:
                 out.add_(one(self._values(X, some), coefficients, Y[some], w[some]))
 
-            in_strips(len(X), 2 * self._row_bytes, work)
+            in_strips(len(X), 2 * self._row_bytes, work, device=X.device)
             total += floats(out)
         return total
 

@@ -35,6 +35,8 @@ from mercer.problems.multiclass import JointProblem
 
 # Columns whose products are summed before they are added to others: what bounds a sum's rounding is their number.
 _SUMMED_COLUMNS = 2048
+# Values of K that are computed before Ctrl-C is heard again: 0.1 s where a device is slow.
+_STRIP_VALUES = 1 << 29
 # From this many rows on a solve's state is kept on the device, where problems have at most this many equalities.
 FIELD_ROWS, _MOST_GROUPS = 4000, 4
 # From this many rows on working sets are nested, with an eighth of the variables or this many: a round's own cost grows
@@ -349,7 +351,8 @@ class TorchGram:
                 total += self._partial_sums(own, right[part], weights[part], dtype, proven)
             out[some] = total
 
-        in_strips(n, weights.element_size() * min(_SUMMED_COLUMNS, max(1, m)), work, self._tile)
+        row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
+        in_strips(n, max(row_bytes, self._tile * m // _STRIP_VALUES), work, self._tile, out.device)
         return out
 
     def _partial_sums(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:

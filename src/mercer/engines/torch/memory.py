@@ -30,17 +30,28 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def in_strips(n: int, row_bytes: int, work: Callable[[slice], None], tile_bytes: int = TILE_BYTES) -> None:
-    """`work` on all rows, which may be called again for rows of which it failed."""
-    step, start = max(1, tile_bytes // max(1, row_bytes)), 0
+def in_strips(
+    n: int, row_bytes: int, work: Callable[[slice], None], tile: int = TILE_BYTES, device: Any = None
+) -> None:
+    """`work` on all rows, which may be called again for rows of which it failed.
+
+    A device computes while this machine gives it more to do. Where one is named, it is never more than two strips
+    behind: a call that waits for it cannot be interrupted.
+    """
+    step, start, begun = max(1, tile // max(1, row_bytes)), 0, []
     while start < n:
         _core.check_stop()
         some = slice(start, min(n, start + step))
-        if _done(work, some, step):
-            start = some.stop
-        else:
+        if not _done(work, some, step):
             step = max(1, min(step, n - start) // 4)
             release()
+            continue
+        start = some.stop
+        if device is not None and device.type == "cuda":
+            begun.append(torch.cuda.Event())
+            begun[-1].record(torch.cuda.current_stream(device))
+            if len(begun) > 2:
+                begun.pop(0).synchronize()
 
 
 def _done(work: Callable[[slice], None], some: slice, step: int) -> bool:
