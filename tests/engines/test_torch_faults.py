@@ -201,10 +201,10 @@ def test_rows_are_shared_among_several_devices(name, device, monkeypatch):
 
     expected, seen = run(), []
     monkeypatch.setattr(torch_engine, "all_visible", lambda device: (device, device))
-    product = torch_gram.TorchGram._device_product
+    product = torch_gram.TorchGram.device_product
     monkeypatch.setattr(
         torch_gram.TorchGram,
-        "_device_product",
+        "device_product",
         lambda self, C, J, rows, *rest: seen.append((id(self._source), len(rows))) or product(self, C, J, rows, *rest),
     )
     np.testing.assert_allclose(run(), expected, atol=1e-5)

@@ -33,7 +33,7 @@ class TorchEngine:
 
     def accepts(self, X: Any) -> bool:
         """An array on a device; one in this machine's memory only where torch's CPU was asked for."""
-        if isinstance(X, np.ndarray | np.generic) or not hasattr(type(X), "__dlpack_device__"):
+        if type(X).__module__ == "numpy" or not hasattr(type(X), "__dlpack_device__"):
             return False
         if isinstance(X, torch.Tensor):
             return X.device.type != "cpu" or get_config()["device"] == ON_CPU
@@ -68,7 +68,7 @@ class TorchEngine:
         made = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
         if isinstance(like, torch.Tensor):
             return made
-        library = sys.modules.get(type(like).__module__.partition(".")[0])
+        library: Any = sys.modules.get(type(like).__module__.partition(".")[0])
         library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else library
         return library.from_dlpack(made) if hasattr(library, "from_dlpack") else made
 

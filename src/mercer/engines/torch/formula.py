@@ -21,8 +21,7 @@ from mercer.engines.torch.sparse import SparseRows, distances, largest_entries, 
 from mercer.gram.prepared import CANCELLED_EXPONENT
 from mercer.gram.rounding import DOUBLE, Rounding
 from mercer.kernels import Kernel, Recipe
-from mercer.kernels.algebra import OfValues
-from mercer.kernels.composite import Normalised
+from mercer.kernels.composite import Composite
 from mercer.kernels.recipe import integer_power
 
 _LOG2E = math.log2(math.e)
@@ -246,7 +245,7 @@ def _collect(kernel: Kernel, X: Any, leaves: list[Leaf]) -> None:
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is not None:
         leaves.append(Leaf(recipe, X))
-    elif isinstance(kernel, OfValues | Normalised):
+    elif isinstance(kernel, Composite) and kernel.combines:
         for part in kernel.parts.values():
             _collect(part, X, leaves)
     else:
@@ -260,15 +259,5 @@ def _combined(kernel: Kernel, leaves: Iterator[list[Any]]) -> list[Any]:
     """k(x, z), k(x, x) and k(z, z) of a kernel from those of its recipes, in order."""
     if kernel.recipe() is not None:
         return next(leaves)
-    if isinstance(kernel, Normalised):
-        values, left, right = _combined(kernel.kernel, leaves)
-        if not bool((left > 0).all() & (right > 0).all()):
-            raise ValueError(
-                f"{kernel.kernel!r} cannot be normalised: k(x, x) must be > 0 for every sample; leave such samples "
-                "out, or add a constant to the kernel"
-            )
-        scale = left.rsqrt()[:, None] if values.ndim == 2 else left.rsqrt()
-        return [values * scale * right.rsqrt(), torch.ones_like(left), torch.ones_like(right)]
-    assert isinstance(kernel, OfValues)
-    parts = [_combined(part, leaves) for part in kernel.parts.values()]
-    return [kernel.of_values(list(values)) for values in zip(*parts, strict=True)]
+    assert isinstance(kernel, Composite)
+    return kernel.combined([_combined(part, leaves) for part in kernel.parts.values()])

@@ -276,7 +276,7 @@ class TorchGram:
         """K C, the rows shared among the devices that the samples may use; each has a copy of the samples."""
         J, others = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self._source.others
         if not others:
-            return floats(self._device_product(C, J, rows, dtype, proven))
+            return floats(self.device_product(C, J, rows, dtype, proven))
         every = self._global(rows)
         shares = np.array_split(every, 1 + len(others))
         whole = (
@@ -288,12 +288,13 @@ class TorchGram:
         C_all[self._global(J)] = C[J]
         J = np.sort(self._global(J))
         begun = [
-            gram._device_product(C_all, J, some, dtype, proven)
+            gram.device_product(C_all, J, some, dtype, proven)
             for gram, some in zip([whole, *others], shares, strict=True)
         ]
         return np.concatenate([floats(part) for part in begun])
 
-    def _device_product(self, C: Floats, J: Indices, rows: Indices | None, dtype: Any, proven: bool) -> Any:
+    def device_product(self, C: Floats, J: Indices, rows: Indices | None, dtype: Any, proven: bool) -> Any:
+        """K C on this device, where only rows J of C are not 0."""
         left = self.prepared_rows(None if rows is None else places(rows, self.like), dtype)
         right = self.prepared_rows(places(J, self.like), dtype)
         return self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven)

@@ -249,7 +249,7 @@ class TorchLinearGram:
         return Sums.gathered(problem, self.d, self.sparse, self.transposed, products_about)
 
     def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
-        for rows, part in self._samples._parts():
+        for rows, part in self._samples.parts():
             own = np.array(floats(part.dense() if isinstance(part, SparseRows) else part))
             yield rows, own if centre is None else own - centre
 

@@ -55,7 +55,7 @@ class TorchSamples(PlacedSamples):
         """The same samples there, for that device alone."""
         return type(self)(self.engine, self.rows.to(device))
 
-    def _parts(self, factor: int = 1) -> Iterator[tuple[slice, Any]]:
+    def parts(self, factor: int = 1) -> Iterator[tuple[slice, Any]]:
         """Some rows at a time, so that `factor` float64 copies of them take no more than a tile."""
         step = max(1, TILE_BYTES // (8 * factor * max(1, self.shape[1])))
         for start in range(0, self.shape[0], step):
@@ -63,10 +63,10 @@ class TorchSamples(PlacedSamples):
             yield some, self.rows[some]
 
     def first_not_finite(self) -> tuple[int, int, float, int] | None:
-        if all(bool(torch.isfinite(part.sum(dtype=torch.float64))) for _, part in self._parts()):
+        if all(bool(torch.isfinite(part.sum(dtype=torch.float64))) for _, part in self.parts()):
             return None
         found, count = None, 0
-        for some, part in self._parts():
+        for some, part in self.parts():
             bad = torch.nonzero(~torch.isfinite(part))
             if len(bad) and found is None:
                 row, column = (int(place) for place in bad[0])
@@ -77,7 +77,7 @@ class TorchSamples(PlacedSamples):
     def hash(self) -> NDArray[np.uint64]:
         out = torch.empty(self.shape[0], dtype=torch.int64, device=self.rows.device)
         keys = _keys(torch.arange(self.shape[1], device=self.rows.device))
-        for some, part in self._parts(4):
+        for some, part in self.parts(4):
             bits = (part.double() + 0.0).view(torch.int64)  # −0.0 is 0.0
             out[some] = _hashes(bits, keys).masked_fill_(bits == 0, 0).sum(dim=1)
         return np.asarray(to_host(_mixed(out))).view(np.uint64)
@@ -91,13 +91,13 @@ class TorchSamples(PlacedSamples):
 
     def moments(self) -> tuple[Floats, Floats]:
         n = self.shape[0]
-        mean = sum(part.sum(dim=0, dtype=torch.float64) for _, part in self._parts()) / n
-        square = sum(((part - mean) ** 2).sum(dim=0) for _, part in self._parts())
+        mean = sum(part.sum(dim=0, dtype=torch.float64) for _, part in self.parts()) / n
+        square = sum(((part - mean) ** 2).sum(dim=0) for _, part in self.parts())
         return floats(mean), np.sqrt(floats(square) / n)
 
     def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
         w, first, second = to_device(weight, self.rows), 0.0, 0.0
-        for some, part in self._parts(2):
+        for some, part in self.parts(2):
             less = part.double() - centre
             first += float(w[some] @ less.sum(dim=1))
             second += float(w[some] @ (less * less).sum(dim=1))
@@ -108,7 +108,7 @@ class TorchSamples(PlacedSamples):
         return float(low), float(high)
 
     def squared_lengths(self) -> Floats:
-        return np.concatenate([np.empty(0), *(floats(squared_lengths(part)) for _, part in self._parts(2))])
+        return np.concatenate([np.empty(0), *(floats(squared_lengths(part)) for _, part in self.parts(2))])
 
     def values(self, kernel: Kernel, others: PlacedSamples | None = None) -> Floats:
         assert others is None or isinstance(others, TorchSamples)
@@ -136,7 +136,7 @@ class TorchSamples(PlacedSamples):
         return TorchSamples(self.engine, self.rows[:, places(which, self.rows)].contiguous(), self.devices)
 
     def asymmetry(self) -> float:
-        return max(float((part - self.rows[:, some].T).abs().max()) for some, part in self._parts(3))
+        return max(float((part - self.rows[:, some].T).abs().max()) for some, part in self.parts(3))
 
 
 class SparseSamples(TorchSamples):

@@ -25,27 +25,26 @@ class SparseRows:
         self.shape, self.dtype, self.device = (len(starts) - 1, width), values.dtype, values.device
 
     @classmethod
-    def of(cls, X: Any, device: Any) -> SparseRows:
+    def of(cls, given: Any, device: Any) -> SparseRows:
         """Of a CSR matrix of SciPy or a sparse tensor of two dimensions."""
-        if isinstance(X, torch.Tensor):
-            X = X.detach().to(device)
-            if X.layout is torch.sparse_csr:
-                starts, columns, values = X.crow_indices(), X.col_indices(), X.values()
+        if isinstance(given, torch.Tensor):
+            made = given.detach().to(device)
+            if made.layout is torch.sparse_csr:
+                starts, columns, values = made.crow_indices(), made.col_indices(), made.values()
                 rows = torch.repeat_interleave(torch.arange(len(starts) - 1, device=device), starts.diff())
-                X = torch.sparse_coo_tensor(
-                    torch.stack([rows, columns.long()]), values, X.shape, check_invariants=False
-                )
-            X = (X if X.layout is torch.sparse_coo else X.to_sparse_coo()).coalesce()
-            (rows, columns), values = X.indices(), X.values()
+                places = torch.stack([rows, columns.long()])
+                made = torch.sparse_coo_tensor(places, values, made.shape, check_invariants=False)
+            made = (made if made.layout is torch.sparse_coo else made.to_sparse_coo()).coalesce()
+            (rows, columns), values = made.indices(), made.values()
         else:
-            X = X.tocsr()
-            if not X.has_canonical_format:
-                X = X.copy()
-                X.sum_duplicates()
-            X = X.tocoo()
-            rows, columns = (torch.as_tensor(at.astype(np.int64), device=device) for at in (X.row, X.col))
-            values = torch.as_tensor(X.data.copy(), device=device)
-        return cls.of_entries(rows, columns, values, tuple(X.shape))
+            made = given.tocsr()
+            if not made.has_canonical_format:
+                made = made.copy()
+                made.sum_duplicates()
+            made = made.tocoo()
+            rows, columns = (torch.as_tensor(at.astype(np.int64), device=device) for at in (made.row, made.col))
+            values = torch.as_tensor(made.data.copy(), device=device)
+        return cls.of_entries(rows, columns, values, tuple(made.shape))
 
     @classmethod
     def of_entries(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> SparseRows:
