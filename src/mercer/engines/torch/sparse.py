@@ -16,6 +16,9 @@ import scipy.sparse as sp
 
 from mercer.engines.torch.numbers import TILE_BYTES, matmul, to_host, torch
 
+# From this many columns on a tile is laid out over those that it uses, which are fewer.
+_MANY_COLUMNS = 2048
+
 
 class SparseRows:
     """Rows with their entries that are not 0, in the order of their columns; what is asked of a tensor, it answers."""
@@ -229,10 +232,10 @@ def distances(x: Any, z: Any, p: float) -> Any:
 def _tiles(z: Any) -> Iterator[tuple[slice, Any, Any]]:
     """Some rows at a time whose dense form is no more than a tile, and the columns they use where these are fewer."""
     width = max(1, z.shape[1])
-    step, narrow = max(1, TILE_BYTES // (8 * width)), False
-    if isinstance(z, SparseRows) and step < len(z):
-        few = max(1, math.isqrt(TILE_BYTES // (8 * max(1, z.longest))))
-        step, narrow = max(step, few), few > step
+    step = max(1, TILE_BYTES // (8 * width))
+    narrow = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
+    if narrow:  # a tile of k rows uses no more than k times the longest row's columns
+        step = max(step, math.isqrt(TILE_BYTES // (8 * max(1, z.longest))))
     for start in range(0, len(z), step):
         some = slice(start, min(len(z), start + step))
         part = z[some]
