@@ -233,6 +233,20 @@ def test_answers_about_sparse_tensors_are_tensors_beside_them(device):
     np.testing.assert_allclose(f.cpu().numpy(), core, atol=1e-6)
 
 
+def test_rows_without_entries(device):
+    """Some of them, or all."""
+    X = np.zeros((30, 5))
+    samples = ENGINE.samples(sp.csr_array(X))
+    for kernel in (Gaussian(0.3), Linear(), Laplacian(0.3), Cosine()):
+        np.testing.assert_array_equal(samples.values(kernel), kernel(X))
+    assert samples.extremes() == (0.0, 0.0)
+    assert len(np.unique(samples.hash())) == 1
+    X[::3, 2] = 1.0
+    y = (X[:, 2] > 0).astype(int)
+    for machine in (mercer.SVC(), mercer.LinearSVC(), mercer.NystromRLSClassifier(), mercer.RLSClassifier()):
+        assert machine.fit(sp.csr_array(X), y).score(sp.csr_array(X), y) == 1.0
+
+
 def test_the_same_bits_twice(device):
     X, y = problem()
     fits = [mercer.SVC().fit(sp.csr_array(X), y) for _ in range(2)]

@@ -121,6 +121,8 @@ class SparseRows:
 
     def over_rows(self, values: Any, how: str = "sum") -> Any:
         """Sums, or another reduction, of one number for each entry, 0 where there is none."""
+        if not len(values):
+            return torch.zeros(len(self), dtype=values.dtype, device=self.device)
         return torch.segment_reduce(values, how, lengths=self.counts, unsafe=True, initial=0)
 
     def row_sums(self) -> Any:
@@ -154,7 +156,7 @@ class SparseRows:
         if used is not None:
             columns, known = _among(used, columns)
             values = torch.where(known, values, 0.0)
-        if not len(B) or not B.shape[1]:
+        if not len(values) or not B.numel():
             return torch.zeros((len(self), B.shape[1]), dtype=self.dtype, device=self.device)
         return torch.nn.functional.embedding_bag(
             columns, B.contiguous(), self.starts, mode="sum", per_sample_weights=values, include_last_offset=True
