@@ -11,6 +11,7 @@ from mercer.kernels import Gaussian
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+rng = np.random.default_rng(0)
 # Strings, and samples changed by a Python function, are refused (test_torch_machines.py).
 REFUSED = ("kernel on strings", "strings", "distance after compression")
 
@@ -50,6 +51,41 @@ def test_every_tool_gives_this_machines_answer(name, device):
 
 def test_compressed_machines_keep_their_bound_for_sparse_samples(device):
     assert test_opaque.bounded(placed(device), Gaussian(0.4), test_opaque.sp.csr_array)
+
+
+SPARSE = rng.normal(size=(60, 8)) * (rng.random((60, 8)) < 0.4)
+SIGNS = (SPARSE[:, 0] + SPARSE[:, 1] > 0).astype(int)
+ON_CSR = {
+    "tune": lambda X: mercer.tune(mercer.SVC(), X, SIGNS, grid={"C": [1, 10], "gamma": [0.1, 1]}).best_score_,
+    "svm_path": lambda X: mercer.svm_path(X, SIGNS, C_max=4.0).C_,
+    "linear_path": lambda X: mercer.linear_path(X, SIGNS, Cs=[0.1, 1.0]).coef,
+    "calibrate": lambda X: mercer.SVC(tol=1e-8).fit(X, SIGNS).calibrate(X, SIGNS).predict_proba(X),
+    "explain": lambda X: mercer.SVC(tol=1e-8).fit(X, SIGNS).explain(X, background=X).values,
+    "leave_one_out": lambda X: mercer.leave_one_out(mercer.SVC(tol=1e-8).fit(X, SIGNS), X, SIGNS).values,
+    "KernelPCA": lambda X: abs(mercer.KernelPCA(n_components=2).fit(X).transform(X)),
+    "KernelKMeans": lambda X: mercer.KernelKMeans(n_clusters=2, random_state=0).fit(X).inertia_,
+    "mmd_test": lambda X: mercer.mmd_test(X, X, random_state=0).statistic,
+    "pairs": lambda X: mercer.SVC(tol=1e-8).fit(X, np.arange(60) % 3).decision_function(X),
+    "joint": lambda X: (
+        mercer.LinearSVC(multi_class="crammer_singer", bias=False, tol=1e-8)
+        .fit(X, np.arange(60) % 3)
+        .decision_function(X)
+    ),
+    "a path of λ": lambda X: mercer.RLSRegressorCV().fit(X, SPARSE[:, 0]).lam_,
+    "a restart": lambda X: (
+        mercer.SVC(tol=1e-8, warm_start=True).fit(X, SIGNS).partial_fit(X, SIGNS).decision_function(X)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ON_CSR)
+def test_tools_on_sparse_samples(name, device):
+    csr = test_opaque.sp.csr_array(SPARSE)
+    tensor = placed(device)(SPARSE).to_sparse_csr()
+    with mercer.config_context(device="cpu"):
+        expected = ON_CSR[name](csr)
+    for given in (csr, tensor):
+        np.testing.assert_allclose(numbers(ON_CSR[name](given)), numbers(expected), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.thorough
