@@ -225,13 +225,14 @@ def explain(
 def _terms(machine: Outputs) -> Terms:
     """The kernel as products over the features, or an error that says what would do."""
     machine.expect_vectors("explain")
-    terms = machine.kernel.terms()
-    if terms is None:
+    terms = machine.kernel.terms(machine.vectors.shape[1])
+    if terms is None or not all(term.within for term in terms):
         raise ValueError(
             f"{machine.kernel!r} is no sum of products over the features, so that exact Shapley values would take 2^d "
-            "steps. Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, Linear and Polynomial kernels and "
-            "their sums, products, multiples and powers have them. For this kernel there are gradient_importance and "
-            "partial_dependence, and sampling by other packages, such as shap.PermutationExplainer"
+            "steps. Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, ANOVA, Linear and Polynomial "
+            "kernels and their sums, products, multiples and powers have them. For this kernel there are "
+            "gradient_importance and partial_dependence, and sampling by other packages, such as "
+            "shap.PermutationExplainer"
         )
     return terms
 
@@ -241,6 +242,8 @@ def _add_linear(values: Floats, term: Term, machine: Outputs, data: Floats, mean
     w = np.zeros((values.shape[1], values.shape[2]))
     for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], values.shape[2])):
         w += coefficients.T @ vectors
+    if term.inside is not None:
+        w *= term.inside
     values += term.polynomial[1] * w * (data - mean)[:, None, :]
 
 
@@ -276,7 +279,7 @@ def _add_curved(
                     data[some],
                     others,
                     weights,
-                    own,
+                    own if term.inside is None else own * term.inside[used],  # ⟨x, z⟩ is over these alone
                     np.ascontiguousarray(coefficients.T) * _with_zeros(rates[:, ~used], unseen),
                     np.ascontiguousarray(rates[:, used]),
                     np.array(term.polynomial),

@@ -6,6 +6,7 @@ A kernel is normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,6 +72,9 @@ class Composite(Kernel):
             X = part._samples(X)
         return X
 
+    def sequence(self, sample: Any, name: str) -> str:
+        return next(iter(self.parts.values())).sequence(sample, name)
+
     @property
     def bound(self) -> bool:
         return all(part.bound for part in self.parts.values())
@@ -99,9 +103,9 @@ class Composite(Kernel):
         rule = self._rules[0]
         return None if rule is None else rule(*(part.recipe() for part in self.parts.values()), *self._own_number())
 
-    def terms(self) -> Terms | None:
+    def terms(self, d: int) -> Terms | None:
         rule = self._rules[1]
-        return None if rule is None else rule(*(part.terms() for part in self.parts.values()), *self._own_number())
+        return None if rule is None else rule(*(part.terms(d) for part in self.parts.values()), *self._own_number())
 
     def _own_number(self) -> list[float]:
         return [] if self._number is None else [getattr(self, self._number)]
@@ -132,6 +136,10 @@ class Composite(Kernel):
     @property
     def differentiable(self) -> Answer:
         return self._follows("differentiable")
+
+    @property
+    def positive_values(self) -> Answer:
+        return self._follows("positive_values")
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -327,6 +335,9 @@ class PulledBack(_ThroughFunction):
         self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
 
+    def sequence(self, sample: Any, name: str) -> str:
+        return Kernel.sequence(self, sample, name)
+
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if self.kernel.bound:
@@ -358,6 +369,10 @@ class PulledBack(_ThroughFunction):
     @property
     def unit_diagonal(self) -> Answer:
         return "yes" if self.kernel.unit_diagonal == "yes" else "depends"
+
+    @property
+    def positive_values(self) -> Answer:
+        return "yes" if self.kernel.positive_values == "yes" else "depends"
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"

@@ -6,7 +6,7 @@ A kernel knows no data and no device. It defines `_values` (a block of K) and `d
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -63,6 +63,7 @@ _KNOWN_OF_THE_FORMULA = [
     "strictly_positive_definite",
     "universal",
     "unit_diagonal",
+    "positive_values",
     "differentiable",
     "lipschitz",
     "_gradient",
@@ -90,7 +91,7 @@ class Kernel(NamedParameters):
     """A function k(x, z) on pairs of samples, evaluated block by block in float64.
 
     Parameters are visible to scikit-learn (`clone`, `get_params`, ``kernel__gamma`` in a grid). Kernels combine:
-    ``2 * k``, ``k1 + k2``, ``k1 * k2``, ``k ** 3``, ``k + 1``, and `exp`, `normalised`, `scaled_by`, `of`.
+    ``2 * k``, ``k1 + k2``, ``k1 * k2``, ``k ** 3``, ``k + 1``, and `exp`, `normalised`, `scaled_by`, `of`, `on`.
 
     Examples
     --------
@@ -171,6 +172,12 @@ class Kernel(NamedParameters):
         """Samples in the form that `_values` takes."""
         return as_matrix(X) if self.accepts == "vectors" else placed(X)
 
+    def sequence(self, sample: Any, name: str) -> str:
+        """A sample as users give it, as the string that machines and files hold; its name is for messages."""
+        if not isinstance(sample, str):
+            raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
+        return sample
+
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
         return self
@@ -184,9 +191,77 @@ class Kernel(NamedParameters):
         """The formula as a plain value for the fused core; None if the core does not know it."""
         return None
 
-    def terms(self) -> Terms | None:
-        """The formula as a sum of products over the features; None if it is none."""
+    def terms(self, d: int) -> Terms | None:
+        """The formula as a sum of products over the d features; None if it is none."""
         return None
+
+    # --- geometry of the feature space ------------------------------------------------------------------------
+
+    def distance(self, X: Samples, Z: Samples = None) -> Floats:
+        """The distances ‖φ(x_i) − φ(z_j)‖ = √(k(x, x) − 2k(x, z) + k(z, z)) in feature space.
+
+        Differences of values cancel: what is below about 10⁻⁶ √k(x, x) may be rounding.
+
+        Parameters
+        ----------
+        X, Z : as in a call
+
+        Raises
+        ------
+        ValueError
+            If a square is negative by more than rounding: then the kernel is not positive definite.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Gaussian, Linear
+        >>> Linear().distance([[0.0, 0.0]], [[3.0, 4.0]])
+        array([[5.]])
+        >>> Gaussian(gamma=1.0).distance([[0.0], [9.0]]).round(4)  # never more than √2
+        array([[0.    , 1.4142],
+               [1.4142, 0.    ]])
+        """
+        K, rows, columns = self._with_diagonals(X, Z)
+        size = rows[:, None] + columns
+        squares = size - 2.0 * K
+        bad = np.argwhere(squares < -1e-8 * np.abs(size))
+        if len(bad) or (rows < 0).any() or (columns < 0).any():
+            i, j = bad[0] if len(bad) else (0, 0)
+            raise ValueError(
+                f"{self!r} is not positive definite, so that samples have no distance: k(x, x) + k(z, z) − 2k(x, z) = "
+                f"{squares[i, j]:.3g} for row {i} of X and row {j} of Z"
+            )
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    def angle(self, X: Samples, Z: Samples = None) -> Floats:
+        """The angles between φ(x_i) and φ(z_j), in radians: arccos(k(x, z)/√(k(x, x) k(z, z))).
+
+        Parameters
+        ----------
+        X, Z : as in a call
+
+        Raises
+        ------
+        ValueError
+            If some k(x, x) is not positive: then φ(x) has no direction.
+
+        Examples
+        --------
+        >>> from mercer.kernels import Gaussian, Linear
+        >>> Linear().angle([[1.0, 0.0]], [[1.0, 1.0], [0.0, 2.0]]).round(4)  # π/4, π/2
+        array([[0.7854, 1.5708]])
+        >>> bool((Gaussian(gamma=1.0).angle([[0.0], [1.0], [5.0]]) < 1.5708).all())  # all in one orthant
+        True
+        """
+        K, rows, columns = self._with_diagonals(X, Z)
+        if not ((rows > 0).all() and (columns > 0).all()):
+            smallest = min(rows.min(initial=np.inf), columns.min(initial=np.inf))
+            raise ValueError(f"k(x, x) = {smallest:g} for some sample, so that φ(x) has no direction, and no angle")
+        return np.asarray(np.arccos(np.clip(K / np.sqrt(rows)[:, None] / np.sqrt(columns), -1.0, 1.0)))
+
+    def _with_diagonals(self, X: Samples, Z: Samples) -> tuple[Floats, Floats, Floats]:
+        """k(x_i, z_j), k(x_i, x_i) and k(z_j, z_j)."""
+        K, rows = self(X, Z), self.diag(X)
+        return K, rows, rows if Z is None else self.diag(Z)
 
     # --- derivatives ------------------------------------------------------------------------------------------
 
@@ -230,8 +305,8 @@ class Kernel(NamedParameters):
     def parameter_gradient(self, X: Samples, Z: Samples = None, weights: ArrayLike | None = None) -> dict[str, Any]:
         """The derivatives of k(x_i, z_j) by the kernel's parameters that are real numbers.
 
-        Integers, functions and the smoothness ν of a Matérn kernel are left out: k has no derivative by the first two,
-        and none in closed form by the last.
+        Integers, functions and the order ν of a Matérn or Bessel kernel are left out: k has no derivative by the first
+        two, and none in closed form by the last.
 
         Parameters
         ----------
@@ -379,6 +454,11 @@ class Kernel(NamedParameters):
         return "unknown"
 
     @property
+    def positive_values(self) -> Answer:
+        """Whether k(x, z) > 0 for all x and z, so that all φ(x) lie within one orthant: no angle reaches 90°."""
+        return "unknown"
+
+    @property
     def differentiable(self) -> Answer:
         """Whether k is differentiable on its whole domain."""
         return "unknown"
@@ -451,6 +531,12 @@ class Kernel(NamedParameters):
         from mercer.kernels.composite import PulledBack
 
         return PulledBack(self, feature_map, accepts)
+
+    def on(self, columns: Sequence[int]) -> Kernel:
+        """k of these columns of the samples alone, counted from 0."""
+        from mercer.kernels.columns import OnColumns
+
+        return OnColumns(self, columns)
 
 
 def _diagonal_blocks(X: Samples) -> list[slice]:
