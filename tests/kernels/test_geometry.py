@@ -65,7 +65,8 @@ VALUES = {
     "yes": [
         Gaussian(gamma=1.0), Laplacian(gamma=1.0), Matern(), RationalQuadratic(), Chi2(), ANOVA(), Gower([0]),
         Linear().exp(), Gaussian() + Laplacian(), Gaussian() * Matern(), Gaussian() ** 3, 2 * Gaussian(),
-        Gaussian() + 1, Gaussian().normalised(), Gaussian().on([0]), Gaussian().of(abs), Polynomial(degree=0, coef0=1.0),
+        Gaussian() + 1, Gaussian().normalised(), Gaussian().on([0]), Gaussian().of(abs),
+        Polynomial(degree=0, coef0=1.0),
     ],
     "no": [
         Linear(), Polynomial(), Sigmoid(), Cosine(), Tanimoto(), Spectrum(), Intersection(), Categorical(), Spline(),

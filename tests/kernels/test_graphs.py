@@ -105,6 +105,8 @@ def test_a_graph_as_a_string():
         ("[2,[[0,7,1.0]]]", ValueError, "is no graph"),
         ("[" * 100_000, ValueError, "is no graph"),
         ("[[[1]],[]]", ValueError, "is no graph"),
+        ("[2,[[1,0,1.0]]]", ValueError, "is no graph"),
+        ("[2,[[0,1,-1.0]]]", ValueError, "is no graph"),
     ],
 )
 def test_what_is_no_graph(graph, error, message):

@@ -10,24 +10,17 @@ import json
 from collections import Counter
 from functools import lru_cache
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Samples
-from mercer.kernels.strings import OfCounts, OfSequences, products_of_counts
+from mercer.arrays import Floats, Indices, Samples
+from mercer.kernels.strings import OfSequences
 from mercer.parameters import integer, positive
 
-# Of a graph that is read from a file, without labels: a number there must not fill the memory.
+# Of a graph without labels that is read from a file: a number there must not fill the memory.
 _MOST_NODES = 10_000_000
-
-
-class Graph(NamedTuple):
-    """The labels of the nodes, all 0 where none were given, and the adjacency matrix."""
-
-    labels: tuple[Any, ...]
-    adjacency: Any
 
 
 def graph_text(graph: Any, name: str = "the graph") -> str:
@@ -54,48 +47,44 @@ def graph_text(graph: Any, name: str = "the graph") -> str:
         graph, labels = graph
     try:
         values: Any = graph if sp.issparse(graph) else np.asarray(graph, dtype=np.float64)
-        matrix: Any = sp.csr_array(values, copy=True)
+        matrix: Any = sp.csr_array(values, dtype=np.float64, copy=True)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} must be a graph: a square matrix, or a pair of one and labels, not {type(graph).__name__}: "
             f"{graph!r:.60}"
         ) from None
-    matrix = matrix.astype(np.float64)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    n = matrix.shape[0]
-    if matrix.ndim != 2 or n != matrix.shape[1] or (matrix != matrix.T).nnz:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or (matrix != matrix.T).nnz:
         raise ValueError(
             f"the adjacency matrix of {name} must be square and symmetric, but its shape is {matrix.shape}"
         )
     if not (np.isfinite(matrix.data) & (matrix.data > 0)).all():
         raise ValueError(f"the weights of {name}'s edges must be finite and above 0, or 0 where there is no edge")
+    nodes: Any = matrix.shape[0]
+    if labels is not None:
+        own = [int(label) if isinstance(label, Integral) else label for label in labels]
+        if len(own) != nodes or not all(isinstance(label, (int, str)) for label in own):
+            raise ValueError(
+                f"{name} has {nodes} nodes, and must have as many labels, strings or whole numbers: {labels!r:.80}"
+            )
+        nodes = own
     half = sp.coo_array(sp.triu(matrix))
     edges = sorted(zip(half.row.tolist(), half.col.tolist(), half.data.tolist(), strict=True))
-    return json.dumps([n if labels is None else _plain_labels(labels, n, name), edges], separators=(",", ":"))
-
-
-def _plain_labels(labels: Any, n: int, name: str) -> list[Any]:
-    plain = [int(label) if isinstance(label, Integral) else label for label in labels]
-    if len(plain) != n or not all(isinstance(label, (int, str)) for label in plain):
-        raise ValueError(
-            f"{name} has {n} nodes, and must have as many labels, strings or whole numbers: {labels!r:.80}"
-        )
-    return [str(label) if isinstance(label, str) else label for label in plain]
+    return json.dumps([nodes, edges], separators=(",", ":"))
 
 
 @lru_cache(maxsize=1 << 12)
-def _parsed(text: str) -> Graph:
+def _parsed(text: str) -> tuple[tuple[Any, ...], Any]:
+    """The labels of the nodes, all 0 where none were given, and the adjacency matrix."""
     try:
-        labels, edges = json.loads(text)
-        if not isinstance(labels, list) and not 0 <= labels <= _MOST_NODES:
+        nodes, edges = json.loads(text)
+        labels = tuple(nodes) if isinstance(nodes, list) else (0,) * nodes if nodes <= _MOST_NODES else ([],)
+        i, j, weight = np.array(edges, dtype=np.float64).reshape(-1, 3).T
+        if not all(isinstance(label, (int, str)) for label in labels) or not ((weight > 0) & (i <= j)).all():
             raise ValueError
-        names = tuple(labels) if isinstance(labels, list) else (0,) * int(labels)
-        if not all(isinstance(label, (int, str)) for label in names):
-            raise ValueError
-        i, j, weight = (np.array(part) for part in zip(*edges, strict=True)) if edges else (np.zeros(0, int),) * 3
-        half = sp.coo_array((weight.astype(np.float64), (i, j)), shape=(len(names), len(names)))
-        return Graph(names, sp.csr_array(half + sp.triu(half, 1).T))
+        half = sp.coo_array((weight, (i.astype(np.intp), j.astype(np.intp))), shape=(len(labels), len(labels)))
+        return labels, sp.csr_array(half + sp.triu(half, 1).T)
     except (ValueError, TypeError, RecursionError):
         raise ValueError(f"{text!r:.60} is no graph; mercer.kernels.graph_text makes strings of graphs") from None
 
@@ -109,7 +98,7 @@ class _OfGraphs(OfSequences):
         return sample if isinstance(sample, str) else graph_text(sample, name)
 
 
-class WeisfeilerLehman(_OfGraphs, OfCounts):
+class WeisfeilerLehman(_OfGraphs):
     """Σ_r Σ_c count(c in x) · count(c in z) over rounds r = 0, …, rounds and the labels c of that round.
 
     In each round a node's new label is its old one together with those of its neighbours (Shervashidze et al. 2011).
@@ -138,30 +127,23 @@ class WeisfeilerLehman(_OfGraphs, OfCounts):
     def _check(self) -> None:
         integer("rounds", self.rounds, 0, "the number of times that labels are refined")
 
-    def _sums(self, X: Samples, Z: Samples) -> Floats:
-        names: dict[Any, int] = {}  # of labels, in the order in which they are met
-        counts = [self._counted(x, names) for x in X]
-        return products_of_counts(counts, None if Z is X else [self._counted(z, names) for z in Z])
+    def _counts(self, X: Samples) -> list[Counter[Any]]:
+        names: dict[Any, int] = {}  # of the labels of all graphs, numbered as they are met
+        return [self._counted(*_parsed(x), names) for x in X]
 
-    def _counts(self, sample: str) -> Counter[Any]:
-        return self._counted(sample, {})
-
-    def _counted(self, text: str, names: dict[Any, int]) -> Counter[Any]:
-        graph = _parsed(text)
-        labels = [names.setdefault((0, label), len(names)) for label in graph.labels]
+    def _counted(self, given: tuple[Any, ...], adjacency: Any, names: dict[Any, int]) -> Counter[Any]:
+        labels = [names.setdefault((0, label), len(names)) for label in given]
         found = Counter(labels)
-        ends, neighbours = graph.adjacency.indptr.tolist(), graph.adjacency.indices.tolist()
+        ends, neighbours = adjacency.indptr.tolist(), adjacency.indices.tolist()
         for r in range(1, self.rounds + 1):
-            around = [
-                (r, label, *sorted(labels[j] for j in neighbours[ends[i] : ends[i + 1]]))
-                for i, label in enumerate(labels)
-            ]
-            labels = [names.setdefault(one, len(names)) for one in around]
+            around = (sorted(labels[j] for j in neighbours[ends[i] : ends[i + 1]]) for i in range(len(labels)))
+            refined = [(r, label, *others) for label, others in zip(labels, around, strict=True)]
+            labels = [names.setdefault(one, len(names)) for one in refined]
             found.update(labels)
         return found
 
 
-class ShortestPaths(_OfGraphs, OfCounts):
+class ShortestPaths(_OfGraphs):
     """The number of pairs of nodes, one pair of each graph, with equal labels and shortest paths of equal length.
 
     Lengths count edges, weights are not used; pairs without a path are left out (Borgwardt and Kriegel 2005).
@@ -182,28 +164,16 @@ class ShortestPaths(_OfGraphs, OfCounts):
     def __init__(self, normalise: bool = False) -> None:
         self.normalise = normalise
 
-    def _check(self) -> None:
-        pass
-
-    def _counts(self, sample: str) -> Counter[Any]:
+    def _counts(self, X: Samples) -> list[Counter[Any]]:
         from scipy.sparse.csgraph import shortest_path  # 0.1 s that other kernels need not wait for
 
-        graph = _parsed(sample)
-        if not graph.labels:
-            return Counter()
-        names = {label: k for k, label in enumerate(sorted(set(graph.labels), key=repr))}
-        label = np.array([names[one] for one in graph.labels])
-        lengths = shortest_path(graph.adjacency, directed=False, unweighted=True)
-        i, j = np.nonzero(np.triu(np.isfinite(lengths), 1))
-        low, high = np.minimum(label[i], label[j]), np.maximum(label[i], label[j])
-        triples, counts = np.unique(np.stack([low, high, lengths[i, j].astype(np.intp)]), axis=1, return_counts=True)
-        own = list(names)
-        return Counter(
-            {
-                (own[a], own[b], length): count
-                for (a, b, length), count in zip(triples.T.tolist(), counts.tolist(), strict=True)
-            }
-        )
+        counts = []
+        for labels, adjacency in map(_parsed, X):
+            lengths = shortest_path(adjacency, unweighted=True) if labels else np.zeros((0, 0))
+            i, j = np.nonzero(np.triu(np.isfinite(lengths), 1))
+            of_pairs = zip(i.tolist(), j.tolist(), lengths[i, j].tolist(), strict=True)
+            counts.append(Counter((*sorted((labels[a], labels[b]), key=repr), length) for a, b, length in of_pairs))
+        return counts
 
 
 class RandomWalks(_OfGraphs):
@@ -238,27 +208,28 @@ class RandomWalks(_OfGraphs):
         positive("decay", self.decay)
 
     def _sums(self, X: Samples, Z: Samples) -> Floats:
-        graphs = [_parsed(z) for z in Z]
-        ends = np.cumsum([0, *(len(graph.labels) for graph in graphs)])
-        names: dict[Any, int] = {}
-        label = np.array([names.setdefault(one, len(names)) for graph in graphs for one in graph.labels], dtype=np.intp)
-        steps = sp.block_diag([graph.adjacency for graph in graphs], format="csr")
+        graphs, names = [_parsed(z) for z in Z], dict[Any, int]()
+        label = np.array([names.setdefault(one, len(names)) for labels, _ in graphs for one in labels], dtype=np.intp)
+        steps = sp.block_diag([adjacency for _, adjacency in graphs], format="csr")  # one graph, in pieces
+        ends = np.cumsum([len(labels) for labels, _ in graphs])[:-1]
         out = np.empty((len(X), len(Z)))
         for i, x in enumerate(X):
-            out[i] = self._walks(_parsed(x), names, label, steps, ends)
+            out[i] = self._walks(x, names, label, steps, ends)
         return out
 
-    def _walks(self, x: Graph, names: dict[Any, int], label: Any, steps: Any, ends: Any) -> Floats:
-        """Of one graph with all others, which are one graph in pieces: walks that end in u and v, for all u, v."""
-        own = np.array([names.get(one, -1) for one in x.labels], dtype=np.intp)
-        equal = (own[:, None] == label).astype(np.float64)
-        walks, out = equal, np.zeros(len(ends) - 1)
-        for step in range(self.length + 1):
-            if step:
-                walks = float(self.decay) * equal * (steps @ (x.adjacency @ walks).T).T
-            out += [part.sum() for part in np.split(walks.sum(axis=0), ends[1:-1])]
-        return out
+    def _own_sums(self, X: Samples) -> Floats:
+        return np.array([self._sums([x], [x])[0, 0] for x in X], dtype=np.float64)
+
+    def _walks(self, x: str, names: dict[Any, int], label: Indices, steps: Any, ends: Indices) -> Floats:
+        """Of one graph with all others: the weights of walks that end in node u here and v there, for all u and v."""
+        labels, adjacency = _parsed(x)
+        equal = (np.array([names.get(one, -1) for one in labels], dtype=np.intp)[:, None] == label).astype(np.float64)
+        walks, total = equal, equal.sum(axis=0)
+        for _ in range(self.length):
+            walks = float(self.decay) * equal * (steps @ (adjacency @ walks).T).T
+            total += walks.sum(axis=0)
+        return np.array([part.sum() for part in np.split(total, ends)])
 
     def _roundings(self, X: Samples) -> int:
-        most = max((len(_parsed(x).labels) for x in X), default=0)
+        most = max((len(_parsed(x)[0]) for x in X), default=0)
         return (int(self.length) + 1) * (2 * most + 8) + 2 * most

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from mercer.arrays import Floats, Samples, host, is_sparse, mirror, n_samples
 from mercer.engine import PlacedSamples, placed, together
 from mercer.errors import NotDifferentiableError
+from mercer.kernels.geometry import FeatureSpace
 from mercer.kernels.matrices import as_matrix
 
 
@@ -54,23 +55,10 @@ OfTwoBlocks = Callable[[Samples, Samples], Any]
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
 # What a class knows of its formula: another formula in a subclass inherits none of it.
-_KNOWN_OF_THE_FORMULA = [
-    "diag",
-    "recipe",
-    "terms",
-    "majorant",
-    "positive_definite",
-    "strictly_positive_definite",
-    "universal",
-    "unit_diagonal",
-    "positive_values",
-    "differentiable",
-    "lipschitz",
-    "_gradient",
-    "_slopes",
-    "_diagonal_gradient",
-    "_diagonal_slopes",
-]
+_KNOWN_OF_THE_FORMULA = (
+    "diag recipe terms majorant positive_definite strictly_positive_definite universal unit_diagonal positive_values "
+    "differentiable lipschitz _gradient _slopes _diagonal_gradient _diagonal_slopes"
+).split()
 
 # Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
 DIAGONAL_ROWS = 32
@@ -87,7 +75,7 @@ def _where_samples_live(diag: Callable[[Any, Samples], Floats]) -> Callable[[Any
     return of_any
 
 
-class Kernel(NamedParameters):
+class Kernel(FeatureSpace, NamedParameters):
     """A function k(x, z) on pairs of samples, evaluated block by block in float64.
 
     Parameters are visible to scikit-learn (`clone`, `get_params`, ``kernel__gamma`` in a grid). Kernels combine:
@@ -174,9 +162,9 @@ class Kernel(NamedParameters):
 
     def sequence(self, sample: Any, name: str) -> str:
         """A sample as users give it, as the string that machines and files hold; its name is for messages."""
-        if not isinstance(sample, str):
-            raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
-        return sample
+        if isinstance(sample, str):
+            return sample
+        raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
@@ -194,74 +182,6 @@ class Kernel(NamedParameters):
     def terms(self, d: int) -> Terms | None:
         """The formula as a sum of products over the d features; None if it is none."""
         return None
-
-    # --- geometry of the feature space ------------------------------------------------------------------------
-
-    def distance(self, X: Samples, Z: Samples = None) -> Floats:
-        """The distances ‖φ(x_i) − φ(z_j)‖ = √(k(x, x) − 2k(x, z) + k(z, z)) in feature space.
-
-        Differences of values cancel: what is below about 10⁻⁶ √k(x, x) may be rounding.
-
-        Parameters
-        ----------
-        X, Z : as in a call
-
-        Raises
-        ------
-        ValueError
-            If a square is negative by more than rounding: then the kernel is not positive definite.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Gaussian, Linear
-        >>> Linear().distance([[0.0, 0.0]], [[3.0, 4.0]])
-        array([[5.]])
-        >>> Gaussian(gamma=1.0).distance([[0.0], [9.0]]).round(4)  # never more than √2
-        array([[0.    , 1.4142],
-               [1.4142, 0.    ]])
-        """
-        K, rows, columns = self._with_diagonals(X, Z)
-        size = rows[:, None] + columns
-        squares = size - 2.0 * K
-        bad = np.argwhere(squares < -1e-8 * np.abs(size))
-        if len(bad) or (rows < 0).any() or (columns < 0).any():
-            i, j = bad[0] if len(bad) else (0, 0)
-            raise ValueError(
-                f"{self!r} is not positive definite, so that samples have no distance: k(x, x) + k(z, z) − 2k(x, z) = "
-                f"{squares[i, j]:.3g} for row {i} of X and row {j} of Z"
-            )
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
-
-    def angle(self, X: Samples, Z: Samples = None) -> Floats:
-        """The angles between φ(x_i) and φ(z_j), in radians: arccos(k(x, z)/√(k(x, x) k(z, z))).
-
-        Parameters
-        ----------
-        X, Z : as in a call
-
-        Raises
-        ------
-        ValueError
-            If some k(x, x) is not positive: then φ(x) has no direction.
-
-        Examples
-        --------
-        >>> from mercer.kernels import Gaussian, Linear
-        >>> Linear().angle([[1.0, 0.0]], [[1.0, 1.0], [0.0, 2.0]]).round(4)  # π/4, π/2
-        array([[0.7854, 1.5708]])
-        >>> bool((Gaussian(gamma=1.0).angle([[0.0], [1.0], [5.0]]) < 1.5708).all())  # all in one orthant
-        True
-        """
-        K, rows, columns = self._with_diagonals(X, Z)
-        if not ((rows > 0).all() and (columns > 0).all()):
-            smallest = min(rows.min(initial=np.inf), columns.min(initial=np.inf))
-            raise ValueError(f"k(x, x) = {smallest:g} for some sample, so that φ(x) has no direction, and no angle")
-        return np.asarray(np.arccos(np.clip(K / np.sqrt(rows)[:, None] / np.sqrt(columns), -1.0, 1.0)))
-
-    def _with_diagonals(self, X: Samples, Z: Samples) -> tuple[Floats, Floats, Floats]:
-        """k(x_i, z_j), k(x_i, x_i) and k(z_j, z_j)."""
-        K, rows = self(X, Z), self.diag(X)
-        return K, rows, rows if Z is None else self.diag(Z)
 
     # --- derivatives ------------------------------------------------------------------------------------------
 

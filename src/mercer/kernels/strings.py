@@ -6,7 +6,6 @@ All are inner products of counts, or of weights ≥ 0, of parts of the strings: 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
@@ -15,18 +14,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Indices, Samples, row_blocks
+from mercer.arrays import Floats, Samples, row_blocks
 from mercer.engine import PlacedSamples, placed
 from mercer.kernels.composite import in_row_blocks
 from mercer.kernels.kernel import DIAGONAL_ROWS, Answer, Domain, Kernel
 from mercer.parameters import integer, positive
 
-# Weights of parts of strings are at least the square of this: float64 has all digits of them, and of their sums.
+# What a part of a string counts for is at least this: float64 has all digits of it, and of sums of products with it.
 _SMALLEST_WEIGHT = 1e-100
 
 
 class OfSequences(Kernel):
-    """A kernel of strings: a sum of products of counts or weights, which may be divided by √(k(x, x) k(z, z))."""
+    """Σ_s count(s in x) · count(s in z) over some parts s of strings, or another such sum of products.
+
+    With `normalise` it is divided by √(k(x, x) k(z, z)), where that is not 0.
+    """
 
     accepts: Domain = "sequences"
     positive_definite: Answer = "yes"
@@ -35,15 +37,24 @@ class OfSequences(Kernel):
     _no_gradient = "a string cannot be changed by a small step"
 
     def _check(self) -> None:
+        """Refuse parameters that cannot be."""
+
+    def _counts(self, X: Samples) -> list[Counter[Any]]:
+        """The parts of every sample."""
         raise NotImplementedError
 
     def _sums(self, X: Samples, Z: Samples) -> Floats:
-        """The sums of a block, before they are normalised; X may be Z."""
-        raise NotImplementedError
+        """The sums of a block; X may be Z."""
+        counts = self._counts(X if Z is X else [*X, *Z])
+        columns: dict[Any, int] = {}
+        indices = np.array([columns.setdefault(s, len(columns)) for found in counts for s in found], dtype=np.intp)
+        values = np.array([count for found in counts for count in found.values()], dtype=np.float64)
+        table = sp.csr_array((values, indices, np.cumsum([0, *map(len, counts)])), shape=(len(counts), len(columns)))
+        return np.ascontiguousarray((table[: len(X)] @ table[len(counts) - len(Z) :].T).toarray())
 
     def _own_sums(self, X: Samples) -> Floats:
-        """Those of every sample with itself."""
-        return np.array([self._sums([x], [x])[0, 0] for x in X])
+        """The sum of every sample with itself."""
+        return np.array([sum(count * count for count in found.values()) for found in self._counts(X)], dtype=np.float64)
 
     def _roundings(self, X: Samples) -> int:
         """How many roundings a sum has, one after another; none of whole numbers."""
@@ -68,7 +79,7 @@ class OfSequences(Kernel):
 
     def diag(self, X: Samples) -> Floats:
         self._check()
-        totals = self._own_sums(self._samples(X)).astype(np.float64)
+        totals = self._own_sums(self._samples(X))
         return (totals > 0).astype(np.float64) if self.normalise else totals
 
     def n_terms(self, X: Samples) -> int:
@@ -84,38 +95,7 @@ def _roots(squares: Floats) -> Floats:
     return np.sqrt(np.where(squares > 0, squares, 1.0))
 
 
-def products_of_counts(counts: list[Counter[Any]], others: list[Counter[Any]] | None = None) -> Floats:
-    """Σ_s count(s in x)·count(s in z), for all pairs; without others, of these with each other."""
-    columns: dict[Any, int] = {}
-    left = _count_matrix(counts, columns)
-    right = left if others is None else _count_matrix(others, columns)
-    left.resize(len(counts), len(columns))
-    return np.ascontiguousarray((left @ right.T).toarray())
-
-
-def _count_matrix(counts: list[Counter[Any]], columns: dict[Any, int]) -> Any:
-    """A row for each sample; parts that are new get new columns."""
-    indices = [columns.setdefault(part, len(columns)) for found in counts for part in found]
-    values = np.array([count for found in counts for count in found.values()], dtype=np.float64)
-    ends = np.cumsum([0, *map(len, counts)])
-    return sp.csr_array((values, np.array(indices, dtype=np.intp), ends), shape=(len(counts), len(columns)))
-
-
-class OfCounts(OfSequences):
-    """Σ_s count(s in x) · count(s in z) over the parts s that a kernel counts."""
-
-    def _counts(self, sample: str) -> Counter[Any]:
-        raise NotImplementedError
-
-    def _sums(self, X: Samples, Z: Samples) -> Floats:
-        counts = [self._counts(x) for x in X]
-        return products_of_counts(counts, None if Z is X else [self._counts(z) for z in Z])
-
-    def _own_sums(self, X: Samples) -> Floats:
-        return np.array([sum(count * count for count in self._counts(x).values()) for x in X], dtype=np.float64)
-
-
-class Spectrum(OfCounts):
+class Spectrum(OfSequences):
     """Σ_s count(s in x) · count(s in z) over all substrings s of ``length`` characters (Leslie, Eskin and Noble 2002).
 
     Parameters
@@ -139,11 +119,11 @@ class Spectrum(OfCounts):
     def _check(self) -> None:
         integer("length", self.length, 1, "the number of characters of a substring")
 
-    def _counts(self, sample: str) -> Counter[Any]:
-        return Counter(sample[i : i + self.length] for i in range(len(sample) - self.length + 1))
+    def _counts(self, X: Samples) -> list[Counter[Any]]:
+        return [Counter(x[i : i + self.length] for i in range(len(x) - self.length + 1)) for x in X]
 
 
-class Mismatch(OfCounts):
+class Mismatch(OfSequences):
     """Σ_s count(s in x) · count(s in z), counting substrings that differ from s in at most ``mismatches`` characters.
 
     s runs over all strings of ``length`` letters of the alphabet (Leslie, Eskin, Cohen, Weston and Noble 2004).
@@ -181,31 +161,29 @@ class Mismatch(OfCounts):
         if not isinstance(letters, str) or not letters or len(set(letters)) < len(letters):
             raise ValueError(f"alphabet={letters!r} must be a string of different letters")
 
-    def _counts(self, sample: str) -> Counter[Any]:
-        unknown = set(sample) - set(self.alphabet)
-        if unknown:
-            raise ValueError(
-                f"{min(unknown)!r}, in {sample!r:.60}, is not a letter of alphabet={self.alphabet!r}; name all letters"
-            )
-        found: Counter[Any] = Counter()
-        for part, count in Spectrum(self.length)._counts(sample).items():
-            for near in _within(part, self.mismatches, self.alphabet):
-                found[near] += count
-        return found
+    def _counts(self, X: Samples) -> list[Counter[Any]]:
+        for x in X:
+            if unknown := set(x) - set(self.alphabet):
+                raise ValueError(
+                    f"{min(unknown)!r}, in {x!r:.60}, is not a letter of alphabet={self.alphabet!r}; name all letters"
+                )
+        counts = []
+        for parts in Spectrum(self.length)._counts(X):
+            counts.append(found := Counter[Any]())
+            for part, count in parts.items():
+                for near in _within(part, self.mismatches, self.alphabet):
+                    found[near] += count
+        return counts
 
 
 @lru_cache(maxsize=1 << 14)
 def _within(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
-    """All strings that differ from this one in at most so many characters, each once."""
-    found = []
-    for n_changed in range(mismatches + 1):
-        for places in combinations(range(len(part)), n_changed):
-            for letters in product(*([one for one in alphabet if one != part[place]] for place in places)):
-                changed = list(part)
-                for place, letter in zip(places, letters, strict=True):
-                    changed[place] = letter
-                found.append("".join(changed))
-    return tuple(found)
+    """All strings that differ from this one in at most so many characters."""
+    changed = (
+        product(*(alphabet if place in places else letter for place, letter in enumerate(part)))
+        for places in combinations(range(len(part)), mismatches)
+    )
+    return tuple({"".join(letters) for some in changed for letters in some})
 
 
 class Substrings(OfSequences):
@@ -240,87 +218,42 @@ class Substrings(OfSequences):
         if self.longest is not None:
             integer("longest", self.longest, 1, "the number of characters of a substring")
         if positive("decay", self.decay) < _SMALLEST_WEIGHT:
-            raise ValueError(
-                f"decay={self.decay!r} must be at least {_SMALLEST_WEIGHT:g}: smaller ones count for nothing"
-            )
+            raise ValueError(f"decay={self.decay!r} must be at least {_SMALLEST_WEIGHT:g}, or values lose digits")
+
+    def _weights(self, X: Samples) -> Floats:
+        """decay^l of all lengths l, from 1 on."""
+        most = max(map(len, X), default=0)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(float(self.decay) ** np.arange(1, min(most, self.longest or most) + 1))
 
     def _sums(self, X: Samples, Z: Samples) -> Floats:
-        n, same = len(X), Z is X
-        strings = list(X) if same else [*X, *Z]
-        parts: list[tuple[Indices, Indices, Floats]] = []
-        width = 0
-        for length, owner, which in _classes(strings, n, same, self.longest):
-            parts.append((owner, which + width, np.full(len(owner), self._weights(length)[-1])))
-            width += int(which.max(initial=-1)) + 1
-        owner, which, weight = (
-            np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, dtype=np.intp) for k in range(3)
-        )
-        left = owner < n
-        right = left if same else ~left
-        rows = sp.csr_array((weight[left], (owner[left], which[left])), shape=(n, width))
-        columns = sp.csr_array(
-            (np.ones(int(right.sum())), (owner[right] - (0 if same else n), which[right])), shape=(len(Z), width)
-        )
-        out = np.ascontiguousarray((rows @ columns.T).toarray(), dtype=np.float64)
-        if same:
+        out = np.zeros((len(X), len(Z)))
+        for length, weight in enumerate(self._weights(X), 1):
+            part = Spectrum(length)._sums(X, Z)
+            if Z is X:
+                np.fill_diagonal(part, 0.0)
+            if not part.any():  # and so for all longer ones
+                break
+            out += weight * part
+        if Z is X:
             np.fill_diagonal(out, self._own_sums(X))
         return out
 
     def _own_sums(self, X: Samples) -> Floats:
-        """Substrings that occur once in a string are not looked at one by one: they are the rest of all of them."""
         out = np.zeros(len(X))
         for i, x in enumerate(X):
-            longest = len(x) if self.longest is None else min(len(x), int(self.longest))
-            weights = self._weights(longest)
-            squares = np.arange(len(x), len(x) - longest, -1, dtype=np.float64)  # how many substrings there are
-            for length, _, which in _classes([x], 1, True, self.longest):
-                counts = np.bincount(which).astype(np.float64)
-                squares[length - 1] += (counts * counts - counts).sum()
+            weights = self._weights([x])
+            squares = np.arange(len(x), len(x) - len(weights), -1, dtype=np.float64)  # as if all parts were different
+            for length in range(1, len(weights) + 1):
+                own = float(Spectrum(length)._own_sums([x])[0])
+                if own == squares[length - 1]:  # and so for all longer ones
+                    break
+                squares[length - 1] = own
             out[i] = weights @ squares
         return out
 
-    def _weights(self, longest: int) -> Floats:
-        with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(float(self.decay) ** np.arange(1, longest + 1))
-
     def _roundings(self, X: Samples) -> int:
-        longest = max(map(len, X), default=0)
-        return 0 if self.decay == 1 else longest * (min(longest, self.longest or longest) + 1) + 8
-
-
-def _classes(strings: list[str], n: int, same: bool, longest: int | None) -> Iterator[tuple[int, Indices, Indices]]:
-    """For each length the places whose substring of that length occurs again: which string, and which class of equals.
-
-    Occurs again means at another place or, unless they are the same, both in the first n strings and in the others.
-    Equal substrings of one more character begin with equal ones, so that the classes are divided by the next character.
-    """
-    text: NDArray[Any] = np.frombuffer("".join(strings).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    lengths = np.array([len(one) for one in strings], dtype=np.intp)
-    owner = np.repeat(np.arange(len(strings)), lengths)
-    last = np.cumsum(lengths)[owner]
-    place, which = np.arange(len(text)), np.zeros(len(text), dtype=np.intp)
-    length = 0
-    while len(place) and length != longest:
-        inside = place + length < last[place]
-        place, which = place[inside], which[inside]
-        if not len(place):
-            return
-        code = text[place + length]
-        order = np.lexsort((code, which))
-        new = np.ones(len(order), dtype=np.intp)
-        new[1:] = (np.diff(which[order]) != 0) | (code[order][1:] != code[order][:-1])
-        which = np.empty_like(which)
-        which[order] = np.cumsum(new) - 1
-        counts = np.bincount(which)
-        again = counts > 1
-        if not same:
-            of_first = np.bincount(which, weights=owner[place] < n, minlength=len(counts))
-            again = (of_first > 0) & (of_first < counts)
-        kept = again[which]
-        place, which = place[kept], (np.cumsum(again) - 1)[which[kept]]
-        length += 1
-        if len(place):
-            yield length, owner[place], which
+        return 0 if self.decay == 1 else 2 * len(self._weights(X)) + 8
 
 
 class Subsequences(OfSequences):
@@ -372,12 +305,8 @@ class Subsequences(OfSequences):
 
         tails[p][j] is K'_p: of p characters matched in x up to now and in z before j, counted up to both ends.
         """
-        lam, p, pairs, m = (
-            float(self.decay),
-            int(self.length),
-            np.broadcast_shapes(x.shape[:-1], z.shape[:-1]),
-            z.shape[-1],
-        )
+        lam, p, m = float(self.decay), int(self.length), z.shape[-1]
+        pairs = np.broadcast_shapes(x.shape[:-1], z.shape[:-1])
         tails = [np.ones((m + 1, *(1 for _ in pairs))), *(np.zeros((m + 1, *pairs)) for _ in range(1, p))]
         total = np.zeros(pairs)
         for i in range(x.shape[-1]):

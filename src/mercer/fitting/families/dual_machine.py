@@ -265,7 +265,7 @@ class DualMachine(MachineMethods, Machine):
         made._expansion_ = replace(expansion, columns=place[expansion.columns], n_columns=n)
         made.support_, made.shape_fit_, made.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
         for name in ("_standing_", "_memory_", "feature_names_in_"):  # of all training samples
-            vars(made).pop(name, None)
+            made.__dict__.pop(name, None)
         return made
 
     def _go_on(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
