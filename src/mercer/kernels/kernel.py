@@ -55,10 +55,11 @@ OfTwoBlocks = Callable[[Samples, Samples], Any]
 DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
 # What a class knows of its formula: another formula in a subclass inherits none of it.
-_KNOWN_OF_THE_FORMULA = (
-    "diag recipe terms majorant positive_definite strictly_positive_definite universal unit_diagonal positive_values "
-    "differentiable lipschitz _gradient _slopes _diagonal_gradient _diagonal_slopes"
-).split()
+_KNOWN_OF_THE_FORMULA = [
+    "diag", "recipe", "terms", "majorant", "positive_definite", "strictly_positive_definite", "universal",
+    "unit_diagonal", "positive_values", "differentiable", "lipschitz", "_gradient", "_slopes", "_diagonal_gradient",
+    "_diagonal_slopes",
+]  # fmt: skip
 
 # Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
 DIAGONAL_ROWS = 32
