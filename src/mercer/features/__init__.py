@@ -2,7 +2,6 @@
 
 from mercer.features.expansion import (
     MercerExpansion,
-    MercerViolation,
     Nystrom,
     mercer_expansion,
     mercer_integral,
@@ -14,7 +13,6 @@ from mercer.features.monomials import Monomials
 __all__ = [
     "GaussianSeries",
     "MercerExpansion",
-    "MercerViolation",
     "Monomials",
     "Nystrom",
     "RandomFourier",

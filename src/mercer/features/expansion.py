@@ -170,27 +170,11 @@ def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: Ar
     return float(c @ bound(X) @ c)
 
 
-@dataclass(frozen=True, eq=False)
-class MercerViolation:
-    """A function h with ∫∫ k(u, v) h(u) h(v) du dv < 0.
+def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> Function | None:
+    """Search for the h that violates Mercer's condition most, ∫∫ k(u, v) h(u) h(v) du dv < 0, of all with ∫ h² = 1.
 
-    Attributes
-    ----------
-    h : Function
-        h(x) = Σ_i c_i k(x_i, x), with ∫ h² = 1 by the quadrature rule.
-    integral : float
-        The integral by the quadrature rule.
-    """
-
-    h: Function
-    integral: float
-
-
-def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> MercerViolation | None:
-    """Search for the h that violates Mercer's condition most, among all functions on the points of a quadrature rule.
-
-    Where there is one, the kernel is not positive definite: the points themselves refute it. None proves nothing,
-    since other points may. `mercer_integral` computes the integral by another rule.
+    Both integrals are by quadrature. Where there is such an h, the kernel is not positive definite: the points
+    themselves refute it. None proves nothing, since other points may.
 
     Parameters
     ----------
@@ -206,26 +190,23 @@ def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> M
     >>> import numpy as np
     >>> from mercer.features import mercer_integral, mercer_violation
     >>> from mercer.kernels import Gaussian, Sigmoid
-    >>> x, w = np.polynomial.legendre.leggauss(20)
-    >>> found = mercer_violation(x[:, None], kernel=Sigmoid(gamma=1.0, coef0=-1.0), weights=w)
-    >>> round(found.integral, 4)
-    -1.4573
+    >>> kernel, (x, w) = Sigmoid(gamma=1.0, coef0=-1.0), np.polynomial.legendre.leggauss(20)
+    >>> h = mercer_violation(x[:, None], kernel=kernel, weights=w)
     >>> finer, v = np.polynomial.legendre.leggauss(50)
-    >>> round(mercer_integral(finer[:, None], found.h, kernel=found.h.kernel, weights=v), 4)
+    >>> round(mercer_integral(finer[:, None], h, kernel=kernel, weights=v), 4)
     -1.4573
     >>> mercer_violation(x[:, None], kernel=Gaussian(gamma=1.0), weights=w) is None
     True
     """
-    bound = as_kernel(kernel).bind(X)
-    w = np.asarray(weights, dtype=np.float64)
+    bound, w = as_kernel(kernel).bind(X), np.asarray(weights, dtype=np.float64)
     if n_samples(X) == 0 or w.shape != (n_samples(X),) or not (np.isfinite(w) & (w > 0)).all():
         raise ValueError(f"a finite weight > 0 is needed for each of the {n_samples(X)} points, not {w.shape}")
     root = np.sqrt(w)
     values, vectors = abandonable(np.linalg.eigh, root[:, None] * bound(X) * root)
     if not values[0] < -1e-10 * np.abs(values).max():  # else it may be rounding
         return None
-    # Nyström's extension of the eigenfunction √w h, whose integral is its eigenvalue.
-    return MercerViolation(Function(X, root * vectors[:, 0] / values[0], kernel=bound), float(values[0]))
+    # Nyström's extension of the eigenfunction; the integral is its eigenvalue.
+    return Function(X, root * vectors[:, 0] / values[0], kernel=bound)
 
 
 class Nystrom(FeatureMap):
