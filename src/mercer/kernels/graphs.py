@@ -221,13 +221,13 @@ class RandomWalks(_OfGraphs):
         return np.array([self._sums([x], [x])[0, 0] for x in X], dtype=np.float64)
 
     def _walks(self, x: str, names: dict[Any, int], label: Indices, steps: Any, ends: Indices) -> Floats:
-        """Of one graph with all others: the weights of walks that end in node u here and v there, for all u and v."""
+        """Of one graph with all others: the weights of walks that end in node v there and u here, for all v and u."""
         labels, adjacency = _parsed(x)
-        equal = (np.array([names.get(one, -1) for one in labels], dtype=np.intp)[:, None] == label).astype(np.float64)
-        walks, total = equal, equal.sum(axis=0)
+        equal = (label[:, None] == np.array([names.get(one, -1) for one in labels], dtype=np.intp)).astype(np.float64)
+        walks, total, own_steps = equal, equal.sum(axis=1), float(self.decay) * adjacency.toarray()
         for _ in range(self.length):
-            walks = float(self.decay) * equal * (steps @ (adjacency @ walks).T).T
-            total += walks.sum(axis=0)
+            walks = equal * ((steps @ walks) @ own_steps)
+            total += walks.sum(axis=1)
         return np.array([part.sum() for part in np.split(total, ends)])
 
     def _roundings(self, X: Samples) -> int:
