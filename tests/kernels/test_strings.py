@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import SVC
@@ -48,11 +48,13 @@ def check(kernel, formula, parameters, words, others):
 texts = st.lists(st.text("abc", max_size=9), min_size=1, max_size=5)
 
 
+@settings(max_examples=30)
 @given(words=texts, others=texts, longest=st.sampled_from([None, 1, 3]), decay=st.sampled_from([1.0, 0.4, 1.5]))
 def test_substrings_of_any_strings(words, others, longest, decay):
     check(Substrings(longest, decay), naive.substrings, {"longest": longest, "decay": decay}, words, others)
 
 
+@settings(max_examples=30)
 @given(words=texts, others=texts, length=st.integers(1, 3), decay=st.sampled_from([1.0, 0.4]))
 def test_subsequences_of_any_strings(words, others, length, decay):
     check(Subsequences(length, decay), naive.subsequences, {"length": length, "decay": decay}, words, others)

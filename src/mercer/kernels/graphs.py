@@ -23,7 +23,7 @@ from mercer.parameters import integer, positive
 _MOST_NODES = 10_000_000
 
 
-def graph_text(graph: Any, name: str = "the graph") -> str:
+def graph_text(graph: Any, *, name: str = "the graph") -> str:
     """A graph as the string that machines and files hold; equal matrices and labels give equal strings.
 
     Parameters
@@ -95,7 +95,7 @@ class _OfGraphs(OfSequences):
     _no_gradient = "a graph cannot be changed by a small step"
 
     def sequence(self, sample: Any, name: str) -> str:
-        return sample if isinstance(sample, str) else graph_text(sample, name)
+        return sample if isinstance(sample, str) else graph_text(sample, name=name)
 
 
 class WeisfeilerLehman(_OfGraphs):
