@@ -120,6 +120,11 @@ def both_kernels(name, gamma, width, d):
             return Formula("matern", 1 / length**2), {"kernel": kernels.Matern(nu=1.5, length_scale=length)}
         case "chi2":
             return Formula("chi2", plain), {"kernel": kernels.Chi2(gamma=plain)}
+        case "anova":
+            return Formula("anova", square), {"kernel": kernels.ANOVA(gamma=square)}
+        case "columns":
+            some = kernels.Gaussian(gamma=square).on([0]) + square * kernels.Linear().on([d - 1])
+            return Formula("columns", square), {"kernel": some}
         case "callable":
             return Formula("callable", square), {"kernel": _function(square)}
         case "sum":
@@ -142,6 +147,8 @@ KERNELS = [
     "Linear()",
     "matern",
     "chi2",
+    "anova",
+    "columns",
     "callable",
     "sum",
 ]
