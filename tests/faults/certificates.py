@@ -83,8 +83,8 @@ CERTIFICATES = [
     m(
         "the gap of any loss is halved",
         "mercer/certificates/representer.py",
-        "+ off_square)) / (4 * lam)",
-        "+ off_square)) / (8 * lam)",
+        "plain + off_plain)) / (4 * lam)",
+        "plain + off_plain)) / (8 * lam)",
         "tests/estimators/test_kernel_machine.py::test_dual_value_is_the_fenchel_dual",
     ),
     m(

@@ -13,8 +13,10 @@ from mercer.arrays import gamma
 
 Proves = Literal[
     "stationarity",
+    "optimality if K is positive semi-definite, loss and penalty are convex and the loss is not negative",
     "optimality if K is positive semi-definite and the loss is convex",
     "optimality if K is positive semi-definite",
+    "optimality if loss and penalty are convex and the loss is not negative",
     "optimality if the loss is convex",
     "optimality",
 ]
