@@ -90,9 +90,11 @@ def _certified(
         steepness, slope, e_slope = lam * float(penalty.derivative(norm)), 2 * lam, 0.0
         zero = not (problem.squared or c.any())
         if not problem.squared and not zero:
-            slope = steepness / norm if norm > 0 else np.inf
-            ends = penalty.derivative(high) / low if low > 0 else np.inf, penalty.derivative(low) / high
-            e_slope = float(lam * ends[0] - lam * ends[1]) * (1 + _LOSS_ERROR) + 2 * _LOSS_ERROR * slope
+            slope = e_slope = np.inf
+            if low > 0:
+                slope = steepness / norm
+                e_slope = lam * float(penalty.derivative(high) / low - penalty.derivative(low) / high)
+                e_slope = e_slope * (1 + _LOSS_ERROR) + 2 * _LOSS_ERROR * slope
         if problem.squared:
             g, e_g = g + 2 * lam * c, e_g + (_LOSS_ERROR + gamma(4)) * (2 * lam * np.abs(c))
         v, e_v = gram.product_bound(g, level=level)

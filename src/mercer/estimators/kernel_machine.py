@@ -80,12 +80,12 @@ class _KernelMachine(MachineMethods, Machine):
         not_negative("rise", self.rise)
         loss, penalty = self._read_loss(), self._read_penalty()
         joint = hasattr(loss, "combine")
-        if isinstance(loss, Hinge) and (self.early_stopping or not isinstance(penalty, SquaredNorm)):
+        if isinstance(loss, Hinge) and (self.early_stopping or type(penalty) is not SquaredNorm):
             raise ValueError(
                 "loss='hinge' is solved in the dual of ‖f‖², and has no other penalty and no early stopping here; take "
                 "'squared_hinge', or PegasosSVC for early stopping"
             )
-        if self.early_stopping and (joint or not isinstance(penalty, SquaredNorm)):
+        if self.early_stopping and (joint or type(penalty) is not SquaredNorm):
             why = (
                 "this loss is of all samples" if joint else "steps for other penalties than 'squared_norm' are no path"
             )

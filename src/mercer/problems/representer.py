@@ -37,7 +37,7 @@ class RepresenterProblem:
     @property
     def squared(self) -> bool:
         """Whether the penalty is λ‖f‖²."""
-        return isinstance(self.penalty, SquaredNorm)
+        return type(self.penalty) is SquaredNorm
 
     def of(self, f: Floats) -> Floats:
         """What the loss is of: Af."""
