@@ -57,21 +57,18 @@ _MOST_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class FewestErrors:
-    """The best plane that was found, and how few errors any plane must make.
+    """The errors of the best plane that was found, and how few any plane must make.
 
     Attributes
     ----------
     rows : array of int
-        The samples that the plane has on its wrong side, or on itself.
+        The samples on its wrong side, or on itself: `SVC` with C=inf separates the others.
     least : int
         No plane makes fewer errors: `len(rows)`, if the search came to its end.
-    w : array
-        The plane's weights, the bias last.
     """
 
     rows: Indices
     least: int
-    w: Floats
 
     @property
     def proven(self) -> bool:
@@ -115,11 +112,22 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
             f"X has {samples.shape[1]} features, but proofs in rational numbers are for {_MOST_FEATURES} at most; take "
             "fewer, for example the first components of KernelPCA"
         )
+    if bias:
+        samples = _centred(samples)
     # One coordinate more is the bias, and ⟨w, row⟩ > 0 asks for a plane. Powers of two change no digit.
     signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
     scale = np.exp2(-np.ceil(np.log2(np.maximum(np.abs(signed).max(axis=0), 1e-300))))
-    found = _Search(signed * scale, deadline).run()
-    return FewestErrors(freeze(found[0]), found[1], freeze(scale * found[2]))
+    rows, least = _Search(signed * scale, deadline).run()
+    return FewestErrors(freeze(rows), least)
+
+
+def _centred(X: Floats) -> Floats:
+    """X around its medians, in the columns where that loses no digit."""
+    centre = np.median(X, axis=0)
+    moved = X - centre
+    back = moved - X
+    lost = (X - (moved - back)) - (centre + back)  # exactly what rounding took (Knuth's TwoSum)
+    return np.where(lost.any(axis=0), X, moved)
 
 
 class _Search:
@@ -128,18 +136,18 @@ class _Search:
     def __init__(self, signed: Floats, deadline: float) -> None:
         self._signed, self._deadline = signed, deadline
         self._sets: list[Indices] = []
-        self._best: tuple[Indices, Floats] = np.arange(len(signed)), np.zeros(signed.shape[1])
+        self._best: Indices = np.arange(len(signed))
 
-    def run(self) -> tuple[Indices, int, Floats]:
+    def run(self) -> tuple[Indices, int]:
         least = 0
         while time.monotonic() < self._deadline:
             out, bound = self._smallest()
             least = max(least, bound)
             known = len(self._sets)
             self._more_sets(np.flatnonzero(~out))
-            if len(self._best[0]) <= least or len(self._sets) == known:
+            if len(self._best) <= least or len(self._sets) == known:
                 break
-        return self._best[0], min(least, len(self._best[0])), self._best[1]
+        return self._best, least
 
     def _smallest(self) -> tuple[Flags, int]:
         """The rows of a smallest set that meets all known ones, and a lower bound on its size."""
@@ -176,8 +184,8 @@ class _Search:
     def _keep(self, w: Floats) -> None:
         sure = self._signed @ w > gamma(len(w) + 4) * (np.abs(self._signed) @ np.abs(w))
         wrong = np.flatnonzero(~sure)
-        if len(wrong) < len(self._best[0]):
-            self._best = wrong, w
+        if len(wrong) < len(self._best):
+            self._best = wrong
 
 
 def _widest(signed: Floats) -> tuple[Floats, Floats, float]:
