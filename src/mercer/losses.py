@@ -143,12 +143,17 @@ class Pairwise:
 
     Parameters
     ----------
-    loss : Logistic or SquaredHinge, or an object of your own, default=Logistic()
-        ℓ, a loss of classification.
+    loss : SquaredHinge, or an object of your own, optional
+        ℓ, a loss of classification; by default `Logistic`.
     """
 
-    loss: Loss = Logistic()
+    loss: Loss | None = None
     kind: ClassVar[Kind] = "regression"
+
+    @property
+    def inner(self) -> Loss:
+        """ℓ as an object."""
+        return Logistic() if self.loss is None else self.loss
 
     def combine(self, y: Floats) -> tuple[Any, Floats]:
         """A with a row for each pair, +1 at the larger target and −1 at the smaller one."""
@@ -161,18 +166,18 @@ class Pairwise:
         return A, np.ones(m)
 
     def value(self, y: Floats, f: Floats) -> Floats:
-        return self.loss.value(y, f)
+        return self.inner.value(y, f)
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
-        return self.loss.gradient(y, f)
+        return self.inner.gradient(y, f)
 
     def curvature(self, y: Floats, f: Floats) -> Floats:
-        return self.loss.curvature(y, f)
+        return self.inner.curvature(y, f)
 
 
 def is_known_convex(loss: Any) -> bool:
     """Whether it is one of the losses above, all of them not negative; of any other only its author knows."""
-    own = loss.loss if type(loss) is Pairwise else loss
+    own = loss.inner if type(loss) is Pairwise else loss
     return type(own) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
 
 

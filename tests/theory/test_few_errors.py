@@ -120,14 +120,14 @@ def test_the_least_value_of_a_convex_function_of_the_slacks(F, C):
         value, start, jac=slope, constraints=limits, bounds=[(None, None)] * 3 + [(0, None)] * 14, method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 2000},
     )  # fmt: skip
-    found = least_slack_power(X, Y, C=C, outer=F)
+    found = least_slack_power(X, Y, kernel="linear", C=C, outer=F)
     assert found.value == pytest.approx(peer.fun, rel=1e-4)
     assert found.bound <= peer.fun * (1 + 1e-7)
     assert found.bound >= found.value * (1 - 1e-4)
 
 
 def test_without_an_outer_function_it_is_the_soft_margin():
-    found, peer = least_slack_power(X, Y, C=2.0), SVC(kernel="linear", C=2.0, tol=1e-8).fit(X, Y)
+    found, peer = least_slack_power(X, Y, kernel="linear", C=2.0), SVC(kernel="linear", C=2.0, tol=1e-8).fit(X, Y)
     assert found.value == pytest.approx(peer.certificate_.primal, rel=1e-6)
     assert found.bound <= peer.certificate_.primal
     assert found.steps == 1
@@ -159,9 +159,9 @@ def test_few_errors_by_a_small_power():
     """One far outlier costs a small power little, and the sum of slacks much."""
     x, y = np.array([[0.0], [1.0], [2.0], [3.0], [9.0]]), np.array([-1, -1, 1, 1, -1])
     fewest = fewest_errors(x, y)
-    found = least_slack_power(x, y, C=10.0, power=0.1, start=fewest.rows)
+    found = least_slack_power(x, y, kernel="linear", C=10.0, power=0.1, start=fewest.rows)
     assert (found.model.predict(x) != y).sum() == fewest.least == 1
-    assert found.value < least_slack_power(x, y, C=10.0, power=0.1).value
+    assert found.value < least_slack_power(x, y, kernel="linear", C=10.0, power=0.1).value
     # The rest is separated with the largest margin: 1 and 2 are nearest to the plane between them.
     assert found.model.decision_function([[1.5]])[0] == pytest.approx(0.0, abs=1e-2)
     assert found.model.decision_function([[2.0]])[0] == pytest.approx(1.0, abs=1e-2)

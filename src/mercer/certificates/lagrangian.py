@@ -11,7 +11,6 @@ it smaller. Its largest value over multipliers is the primal value, its least ov
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +45,7 @@ class Lagrangian:
         ‖w‖².
     """
 
-    slack: Literal["l1", "l2", "none"]
+    slack: str
     rows: Indices
     y: Floats
     C: Floats

@@ -159,7 +159,7 @@ class _Search:
         meets = sparse.csr_array((np.ones(len(columns)), columns, starts), (len(self._sets), n))
         found = optimize.milp(
             np.ones(n),
-            integrality=np.ones(n),
+            integrality=np.ones(n, dtype=np.int64),
             bounds=optimize.Bounds(0, 1),
             constraints=optimize.LinearConstraint(meets, 1, np.inf),
             options={"time_limit": max(0.1, self._deadline - time.monotonic()), "mip_rel_gap": 0.0},
@@ -191,7 +191,7 @@ class _Search:
 def _widest(signed: Floats) -> tuple[Floats, Floats, float]:
     """The w of entries up to 1 with the largest least ⟨w, row⟩, the rows' weights in the dual, and that margin."""
     n, d = signed.shape
-    found = optimize.linprog(
+    found: Any = optimize.linprog(
         np.append(np.zeros(d), -1.0),
         A_ub=np.column_stack([-signed, np.ones(n)]),
         b_ub=np.zeros(n),
@@ -302,7 +302,7 @@ def least_slack_power(
     X: Any,
     y: ArrayLike,
     *,
-    kernel: KernelLike = "linear",
+    kernel: KernelLike = "rbf",
     degree: int = 3,
     gamma: float | str = "scale",
     coef0: float = 0.0,
@@ -338,7 +338,7 @@ def least_slack_power(
     --------
     >>> from mercer.theory import fewest_errors, least_slack_power
     >>> X, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], [-1, -1, 1, 1, -1]
-    >>> found = least_slack_power(X, y, C=10.0, power=0.1, start=fewest_errors(X, y).rows)
+    >>> found = least_slack_power(X, y, kernel="linear", C=10.0, power=0.1, start=fewest_errors(X, y).rows)
     >>> (found.model.predict(X) != y).sum(), found.bound <= found.value
     (np.int64(1), True)
     """

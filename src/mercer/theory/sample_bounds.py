@@ -58,8 +58,9 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.
         raise ValueError(f"sides={sides!r} must be 1 or 2")
     common, reach = np.ndim(width) == 0, deviation(n, delta, sides)
     if common:
-        reach *= positive("width", width)
-        inside = Assumption(f"every number lies in an interval of width {width:g}")
+        one = positive("width", width)
+        reach *= one
+        inside = Assumption(f"every number lies in an interval of width {one:g}")
     else:
         each = numbers(width, "width must be one number, or a finite one ≥ 0 for each of the n numbers", 0.0)
         if len(each) != n:
