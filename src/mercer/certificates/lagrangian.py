@@ -77,23 +77,7 @@ class Lagrangian:
         alpha: ArrayLike | None = None,
         r: ArrayLike | None = None,
     ) -> float:
-        """L at another w (by its values f and its ‖w‖²), b, ξ, α or r; what is not given is that of the fit.
-
-        Parameters
-        ----------
-        f : array, optional
-            ⟨w, φ(x_i)⟩ of another w.
-        square : float, optional
-            Its ‖w‖².
-        b : float, optional
-            Another b.
-        xi : array, optional
-            Other slacks.
-        alpha : array, optional
-            Other multipliers ≥ 0 of the margins.
-        r : array, optional
-            Other multipliers ≥ 0 of the slacks.
-        """
+        """L at another w (by its values f and its ‖w‖²), b, ξ, α or r; what is not given is that of the fit."""
         if (f is None) != (square is None):
             raise ValueError("another w needs both its values f and its square ‖w‖², but only one of them was given")
         values, slacks, multipliers, others = (

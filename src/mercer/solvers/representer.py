@@ -190,12 +190,7 @@ def _polish(problem: RepresenterProblem, system: _System, at: _Point) -> None:
 
 
 def _penalised(
-    problem: RepresenterProblem,
-    system: _System,
-    at: _Point,
-    stop: Stop,
-    floor: float,
-    report: Report | None,
+    problem: RepresenterProblem, system: _System, at: _Point, stop: Stop, floor: float, report: Report | None
 ) -> StopReason:
     """The price μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖)."""
     lam, penalty = problem.lam, problem.penalty

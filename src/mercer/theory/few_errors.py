@@ -15,17 +15,15 @@ is the soft margin with the price C·F′(Σξ), and since F lies above its tang
 
     min[½‖w‖² + C·F′(S)Σξ] + C[F(S) − F′(S)S]
 
-Below 1 the problem is not convex. Weights σξ^(σ−1) on the slacks lower it step by step to a local minimum. As no slack
-of the optimum exceeds M, and ξ^σ ≥ ξM^(σ−1) up to there, the soft margin with these prices bounds it.
+Below 1 the problem is not convex. Weights σξ^(σ−1) on the slacks lower it step by step to a local minimum.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +37,7 @@ from mercer.estimators import SVC
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels.names import KernelLike
 from mercer.parameters import positive, share
-from mercer.penalties import Penalty, check_penalty
+from mercer.penalties import PENALTIES, Penalty, check_penalty
 from mercer.theory.risks import losses
 
 # Each set of rows without a plane is proven in rational numbers, a step of which takes the square of the dimension.
@@ -48,23 +46,17 @@ _MOST_FEATURES = 50
 _ALMOST = 1e-6
 # A margin of a plane with weights of at most 1 that may be rounding.
 _NO_MARGIN = 1e-9
-# Slacks below this are weighed as if they had it, and steps end when the value falls by no more than this share.
-_SMALL_SLACK, _SMALL_FALL = 1e-3, 1e-6
-# What a row that is given up is taken to have, and by how much more than the solver's tolerance f is stretched.
-_GIVEN_UP, _SCALED = 1e3, 1e-4
-_MOST_STEPS = 100
+# Slacks that a solver may leave; those that are weighed as if they were larger; and that of a row that is given up.
+_NO_SLACK, _SMALL_SLACK, _GIVEN_UP = 1e-6, 1e-3, 1e3
+# Steps end when the value falls by no more than this share.
+_SMALL_FALL, _MOST_STEPS = 1e-6, 100
+_TINY = 1e-300
 
 
-@dataclass(frozen=True, eq=False)
-class FewestErrors:
-    """The errors of the best plane that was found, and how few any plane must make.
+class FewestErrors(NamedTuple):
+    """The rows that the best plane found has on its wrong side or on itself, and how few errors any plane must make.
 
-    Attributes
-    ----------
-    rows : array of int
-        The samples on its wrong side, or on itself: `SVC` with C=inf separates the others.
-    least : int
-        No plane makes fewer errors: `len(rows)`, if the search came to its end.
+    `SVC` with C=inf separates the other rows. `least` is `len(rows)`, if the search came to its end.
     """
 
     rows: Indices
@@ -262,39 +254,15 @@ def slack_power_sum(y: ArrayLike, f: ArrayLike, *, power: float) -> float:
     return float(np.sum(slacks[slacks > 0] ** exponent))
 
 
-@dataclass(frozen=True)
-class _Identity:
-    def value(self, u: float) -> float:
-        return u
+class SlackPower(NamedTuple):
+    """What `least_slack_power` found: the machine, the value at it, and a lower bound on the least value of all.
 
-    def derivative(self, u: float) -> float:
-        return 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class SlackPower:
-    """What `least_slack_power` found.
-
-    Attributes
-    ----------
-    model : SVC
-        The machine.
-    scale : float
-        What its f is to be multiplied with: a little more than 1 for σ < 1, since of a slack of 10⁻⁸, which a solver
-        leaves where none should be, a small power is large.
-    value : float
-        ½‖w‖² + C·F(Σ ξ^σ) of this multiple.
-    bound : float
-        At most the least value of all machines, by the certificates of soft margins.
-    steps : int
-        Soft margins that were fitted.
+    Slacks below 10⁻⁶, which a solver leaves where there should be none, count as 0. The bound is −∞ for σ < 1.
     """
 
     model: Any
-    scale: float
     value: float
     bound: float
-    steps: int
 
 
 @shared_docs
@@ -327,114 +295,73 @@ def least_slack_power(
     outer : object, optional
         F, with value(u) and derivative(u), increasing and convex for u ≥ 0; by default F(u) = u.
     start : array of int, optional
-        For σ < 1, rows that are given up first, such as those of `fewest_errors`; the minimum that is found from there
-        comes out where it is less than that found from the soft margin.
+        For σ < 1, rows that are given up first, such as those of `fewest_errors`; by default those of σ = 1.
 
     Returns
     -------
     SlackPower
+        Its `model`, an `SVC`, `value` and `bound`.
 
     Examples
     --------
     >>> from mercer.theory import fewest_errors, least_slack_power
     >>> X, y = [[0.0], [1.0], [2.0], [3.0], [9.0]], [-1, -1, 1, 1, -1]
     >>> found = least_slack_power(X, y, kernel="linear", C=10.0, power=0.1, start=fewest_errors(X, y).rows)
-    >>> (found.model.predict(X) != y).sum(), found.bound <= found.value
-    (np.int64(1), True)
+    >>> (found.model.predict(X) != y).sum()
+    np.int64(1)
     """
     price, sigma = positive("C", C), share("power", power, whole=True)
-    F: Penalty = _Identity() if outer is None else outer
+    F: Penalty = PENALTIES["norm"] if outer is None else outer  # F(u) = u
+    if not isinstance(F, Penalty):
+        raise TypeError(f"outer={outer!r} must be an object with value(u) and derivative(u)")
     if outer is not None:
-        if not isinstance(outer, Penalty):
-            raise TypeError(f"outer={outer!r} must be an object with value(u) and derivative(u)")
         check_penalty(outer)
     labels = read_signs(on_host(y))
-    machine = SVC(kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, C=1.0, tol=1e-6, gap_tol=1e-8)
-    soft = _SoftMargins(machine, X, labels, price, F, sigma)
-    best, slack, bound = soft.convex(1.0)
-    value = soft.value(best, slack)
+    machine = SVC(kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, C=1.0, tol=1e-7, gap_tol=1e-8)
+
+    def fit(prices: Any) -> tuple[Any, Floats]:
+        """The soft margin with these prices, and its slacks."""
+        model = clone(machine).fit(X, labels, sample_weight=np.broadcast_to(prices, labels.shape))
+        slack = losses(labels, model.decision_function(X), loss="hinge")
+        return model, np.where(slack < _NO_SLACK, 0.0, slack)
+
+    def value(model: Any, slack: Floats) -> float:
+        total = float(np.sum(slack[slack > 0] ** sigma))
+        return 0.5 * float(np.ravel(model.rkhs_norm_)[0]) ** 2 + price * float(F.value(total))
+
+    best, slack, bound = _least_convex(fit, F, price, 2.0 * min((labels > 0).sum(), (labels < 0).sum()))
+    least = value(best, slack)
     if sigma == 1:
-        return SlackPower(best, soft.scale, value, bound, soft.steps)
-    begins = [slack]
+        return SlackPower(best, least, bound)
     if start is not None:
-        given = np.zeros(len(labels))
-        given[np.asarray(start, dtype=np.intp)] = _GIVEN_UP
-        begins.append(given)
-    for slack in begins:
-        last = math.inf
-        for _ in range(_MOST_STEPS):
-            slope = float(F.derivative(float(np.sum(slack**sigma))))
-            model, slack = soft.fit(price * slope * sigma * np.maximum(slack, _SMALL_SLACK) ** (sigma - 1))
-            new = soft.value(model, slack)
-            if new < value:
-                best, value = model, new
-            if not new < last * (1 - _SMALL_FALL):
-                break
-            last = new
-    _, _, bound = soft.convex(soft.most_slack(best, value) ** (sigma - 1))
-    return SlackPower(best, soft.scale, value, bound, soft.steps)
+        slack, least = np.zeros(len(labels)), math.inf
+        slack[np.asarray(start, dtype=np.intp)] = _GIVEN_UP
+    for _ in range(_MOST_STEPS):
+        slope = float(F.derivative(float(np.sum(slack**sigma))))
+        model, slack = fit(price * slope * sigma * np.maximum(slack, _SMALL_SLACK) ** (sigma - 1))
+        last, new = least, value(model, slack)
+        if new < least:
+            best, least = model, new
+        if not new < last * (1 - _SMALL_FALL):
+            break
+    return SlackPower(best, least, -math.inf)
 
 
-class _SoftMargins:
-    """Soft margins of one kernel on the same samples, at other prices."""
+def _least_convex(fit: Any, F: Penalty, C: float, most: float) -> tuple[Any, Floats, float]:
+    """The minimiser of ½‖w‖² + C·F(Σξ), its slacks, and a lower bound; Σξ is at most `most`, that of w = 0.
 
-    def __init__(self, machine: Any, X: Any, labels: Floats, C: float, F: Penalty, sigma: float) -> None:
-        self._machine, self._X, self._labels = machine, X, labels
-        self._C, self._F, self._sigma = C, F, sigma
-        self._fewer = int(min((labels > 0).sum(), (labels < 0).sum()))  # samples of the smaller class
-        self.steps, self.scale = 0, 1.0 if sigma == 1 else 1.0 + _SCALED
+    The price is C·F′(Σξ). As a price grows Σξ falls, and so does F′ of it: they meet once.
+    """
 
-    def fit(self, prices: Any) -> tuple[Any, Floats]:
-        """The machine with these prices, and the slacks of its multiple."""
-        self.steps += 1
-        weights = np.broadcast_to(np.asarray(prices, dtype=np.float64), self._labels.shape)
-        model = clone(self._machine).fit(self._X, self._labels, sample_weight=weights)
-        return model, losses(self._labels, self.scale * model.decision_function(self._X), loss="hinge")
+    def off(x: float) -> float:
+        return x - math.log(C * max(float(F.derivative(float(fit(math.exp(x))[1].sum()))), _TINY))
 
-    def value(self, model: Any, slack: Floats) -> float:
-        """½‖w‖² + C·F(Σ ξ^σ)."""
-        total = float(np.sum(slack[slack > 0] ** self._sigma))
-        norm = self.scale * float(np.ravel(model.rkhs_norm_)[0])
-        return 0.5 * norm**2 + self._C * float(self._F.value(total))
-
-    def convex(self, share: float) -> tuple[Any, Floats, float]:
-        """The minimiser of ½‖w‖² + C·F(share·Σξ), its slacks, and a lower bound on the least value.
-
-        Its price is C·share·F′(share·Σξ). Both sides fall and rise with the price, so that they meet once; at w = 0
-        the slacks are largest.
-        """
-
-        def off(x: float) -> float:
-            total = share * float(self.fit(math.exp(x))[1].sum())
-            return x - math.log(self._C * share * max(float(self._F.derivative(total)), 1e-300))
-
-        high = self._C * share * float(self._F.derivative(2.0 * share * self._fewer))
-        low = max(self._C * share * float(self._F.derivative(0.0)), 1e-12 * high)
-        price = high
-        if low < high * (1 - _ALMOST):
-            ends = math.log(low) - 1e-3, math.log(high) + 1e-3  # slacks are known to some digits only
-            price = math.exp(optimize.brentq(off, *ends, xtol=1e-9, rtol=1e-12))
-        total = share * float(self.fit(price)[1].sum()) if low < high * (1 - _ALMOST) else 0.0
-        price = self._C * share * max(float(self._F.derivative(total)), 1e-300)
-        model, slack = self.fit(price)
-        top, slope = self._C * float(self._F.value(total)), self._C * float(self._F.derivative(total)) * total
-        return model, slack, model.certificate_.dual + top - slope - 1e-14 * (abs(top) + abs(slope))
-
-    def most_slack(self, model: Any, value: float) -> float:
-        """At least every slack of every machine that is no worse than this value.
-
-        A class with a slack of ξ has at least ξ − ‖w‖D everywhere, D the samples' diameter, and no fewer samples than
-        the smaller class; ½‖w‖² and C·F(Σξ^σ) are at most the value.
-        """
-        low, high = 0.0, 1.0
-        while self._C * float(self._F.value(high)) < value:
-            low, high = high, 2 * high
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._C * float(self._F.value(middle)) < value else (low, middle)
-        kernel = model.kernel_
-        K = np.asarray(host(self._X) if kernel.accepts == "gram" else kernel(self._X), dtype=np.float64)
-        squares = K.diagonal()[:, None] + K.diagonal()
-        apart = squares - 2 * K + 1e-13 * np.abs(squares)
-        diameter = math.sqrt(max(0.0, float(apart.max())))
-        return float(math.sqrt(2 * value) * diameter + (high / self._fewer) ** (1 / self._sigma)) * (1 + 1e-9)
+    high = C * float(F.derivative(most))
+    low, price, total = max(C * float(F.derivative(0.0)), 1e-12 * high), high, 0.0
+    if low < high * (1 - _ALMOST):  # a little more at both ends: slacks are known to some digits only
+        x = optimize.brentq(off, math.log(low) - 1e-3, math.log(high) + 1e-3, xtol=1e-9, rtol=1e-12)
+        total = float(fit(math.exp(x))[1].sum())
+        price = C * max(float(F.derivative(total)), _TINY)
+    model, slack = fit(price)
+    top, slope = C * float(F.value(total)), C * float(F.derivative(total)) * total
+    return model, slack, model.certificate_.dual + top - slope - 1e-14 * (abs(top) + abs(slope))
