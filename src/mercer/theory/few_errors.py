@@ -54,9 +54,14 @@ _TINY = 1e-300
 
 
 class FewestErrors(NamedTuple):
-    """The rows that the best plane found has on its wrong side or on itself, and how few errors any plane must make.
+    """The errors of the best plane that was found, and how few any plane must make.
 
-    `SVC` with C=inf separates the other rows. `least` is `len(rows)`, if the search came to its end.
+    Attributes
+    ----------
+    rows : array of int
+        The samples on its wrong side, or on itself: `SVC` with C=inf separates the others.
+    least : int
+        No plane makes fewer errors: `len(rows)`, if the search came to its end.
     """
 
     rows: Indices
@@ -255,9 +260,16 @@ def slack_power_sum(y: ArrayLike, f: ArrayLike, *, power: float) -> float:
 
 
 class SlackPower(NamedTuple):
-    """What `least_slack_power` found: the machine, the value at it, and a lower bound on the least value of all.
+    """What `least_slack_power` found.
 
-    Slacks below 10⁻⁶, which a solver leaves where there should be none, count as 0. The bound is −∞ for σ < 1.
+    Attributes
+    ----------
+    model : SVC
+        The machine.
+    value : float
+        ½‖w‖² + C·F(Σ ξ^σ) at it. Slacks below 10⁻⁶, which a solver leaves where there should be none, count as 0.
+    bound : float
+        A lower bound on the least value of all machines; −∞ for σ < 1.
     """
 
     model: Any
