@@ -280,7 +280,10 @@ class _System:
             )
         M = self._kept.products((A.T @ (sparse.diags_array(D) @ A)).toarray()).T  # KH, and its transpose HK
         M[np.diag_indices(gram.n)] += 2 * lam
-        dc = abandonable(np.linalg.solve, M, -rho)
+        try:
+            dc = abandonable(np.linalg.solve, M, -rho)
+        except np.linalg.LinAlgError:  # by rounding; the gradient leads downhill too
+            dc = -rho / (2 * lam)
         return dc, 0.0, self.product(dc)
 
     def _solve(self, curved: Floats, active: Indices, R: Floats) -> Floats:
