@@ -1,6 +1,7 @@
 """Any increasing penalty, losses that are no sum over samples, and early stopping inside of a fit (Igel 2.2, 4.2.3)."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from mercer import KernelMachine, KernelMachineClassifier, KernelMachineRegressor, kernels
-from mercer.certificates.representer import certify_representer
+from mercer.arrays import gamma
+from mercer.certificates.representer import _linear, certify_representer
 from mercer.gram import gram_for
 from mercer.losses import Huber, Logistic, Pairwise, Squared, SquaredHinge
 from mercer.penalties import Norm, SquaredNorm
@@ -199,6 +201,21 @@ def test_a_loss_of_means_of_groups():
 
     with pytest.raises(ValueError, match="column for each of the 40 samples"):
         KernelMachine(Wide(), 0.5, bias=False).fit(X, Y)
+
+
+def test_sums_of_values_have_true_bounds():
+    """Af of every x within its error, in rational numbers."""
+    draws = np.random.default_rng(2)
+    for scale in (1.0, 1e8):
+        A = sp.csr_array(np.where(draws.random((6, 9)) < 0.5, draws.normal(size=(6, 9)), 0.0))
+        x, error = scale + draws.normal(size=9), 1e-9 * draws.random(9)
+        got, off = _linear(A, x, error)
+        for _ in range(20):
+            moved = [Fraction(v) + Fraction(e) * int(draws.choice([-1, 0, 1])) for v, e in zip(x, error, strict=True)]
+            for i, row in enumerate(A.toarray()):
+                true = sum(Fraction(a) * v for a, v in zip(row.tolist(), moved, strict=True))
+                assert abs(true - Fraction(got[i])) <= Fraction(off[i])
+        assert (off[np.diff(A.indptr) > 1] > gamma(2) * (abs(A) @ np.abs(x))[np.diff(A.indptr) > 1]).all()
 
 
 def test_the_proof_of_pairs_counts_rounding():

@@ -10,6 +10,7 @@ from mercer import SVC
 from mercer.features import Monomials
 from mercer.kernels import Gaussian, Linear
 from mercer.theory import fewest_errors, least_slack_power
+from mercer.theory.few_errors import _proven_apart
 from reference.penalties import Fourth
 
 
@@ -72,6 +73,16 @@ def test_a_search_that_ends_early_has_its_bound():
     assert 0 < found.least < len(found.rows) < 75
     assert not found.proven
     assert separable(np.delete(X, found.rows, axis=0), np.delete(y, found.rows), True)
+
+
+def test_weights_that_prove_nothing_are_no_set():
+    """Three rows in a plane always have a vanishing sum; only one without opposite signs is a proof."""
+    apart = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    assert len(_proven_apart(apart, np.ones(3))) == 0
+    assert _proven_apart(apart * [[1], [1], [-1]], np.ones(3)).tolist() == [0, 1, 2]
+    assert _proven_apart(np.array([[0.1, 0.2], [-0.1, -0.2], [0.3, 0.7]]), np.ones(3)).tolist() == [0, 1]
+    # 0.1 + 0.2 is not 0.3: nearly opposite rows are no proof.
+    assert len(_proven_apart(np.array([[0.1 + 0.2, 1.0], [-0.3, -1.0]]), np.ones(2))) == 0
 
 
 def test_bad_arguments():
