@@ -31,12 +31,12 @@ def by_enumeration(X, y, bias):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_fewest_errors_are_those_of_an_enumeration(seed, bias):
     """Also with ties, copies of both labels, and points of a grid, where sums cancel exactly."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(9, 2)) if seed % 2 else rng.integers(-1, 2, (9, 2)).astype(float)
-    y = np.where(rng.random(9) < 0.5, 1, -1)
+    X = rng.normal(size=(8, 2)) if seed % 2 else rng.integers(-1, 2, (8, 2)).astype(float)
+    y = np.where(rng.random(8) < 0.5, 1, -1)
     y[:2] = 1, -1
     found = fewest_errors(X, y, bias=bias)
     assert found.proven
@@ -50,7 +50,7 @@ def test_the_fewest_errors_are_those_of_an_enumeration(seed, bias):
 
 def test_more_rows_than_can_be_enumerated():
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 2))
+    X = rng.normal(size=(50, 2))
     clean = np.where(X[:, 0] + 2 * X[:, 1] > 0.3, 1, -1)
     y = clean.copy()
     y[:5] *= -1
@@ -62,14 +62,14 @@ def test_more_rows_than_can_be_enumerated():
     assert fewest_errors(X * [1e7, 1e-3], y).least == found.least
     # The planes of a kernel are those of its features: a circle has none in two dimensions.
     inside = np.where(X[:, 0] ** 2 + X[:, 1] ** 2 < 1, 1, -1)
-    assert len(fewest_errors(X, inside, max_time=1.0).rows) > 5
+    assert len(fewest_errors(X, inside, max_time=0.3).rows) > 5
     assert len(fewest_errors(Monomials((Linear() + 1) ** 2).fit_transform(X), inside).rows) == 0
 
 
 def test_a_search_that_ends_early_has_its_bound():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(150, 4)), np.where(rng.random(150) < 0.5, 1, -1)
-    found = fewest_errors(X, y, max_time=0.5)
+    found = fewest_errors(X, y, max_time=0.3)
     assert 0 < found.least < len(found.rows) < 75
     assert not found.proven
     assert separable(np.delete(X, found.rows, axis=0), np.delete(y, found.rows), True)
