@@ -126,11 +126,16 @@ def test_the_least_value_of_a_convex_function_of_the_slacks(F, C):
 
     rows = np.column_stack([Y[:, None] * X, Y, np.eye(14)])
     limits = [optimize.LinearConstraint(rows, 1, np.inf)]
-    start = np.concatenate([[0.0, 0.0, 0.0], np.ones(14)])
+    # From the soft margin, in units of its value: the solver is lost far from the optimum.
+    first = SVC(kernel="linear", C=C, tol=1e-8).fit(X, Y)
+    slack = np.maximum(0, 1 - Y * first.decision_function(X))
+    start = np.concatenate([first.coef_[0], first.intercept_, slack])
+    unit = value(start)
     peer = optimize.minimize(
-        value, start, jac=slope, constraints=limits, bounds=[(None, None)] * 3 + [(0, None)] * 14, method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 2000},
+        lambda v: value(v) / unit, start, jac=lambda v: slope(v) / unit, constraints=limits, method="SLSQP",
+        bounds=[(None, None)] * 3 + [(0, None)] * 14, options={"ftol": 1e-14, "maxiter": 2000},
     )  # fmt: skip
+    peer.fun *= unit
     found = least_slack_power(X, Y, kernel="linear", C=C, outer=F)
     assert found.value == pytest.approx(peer.fun, rel=1e-4)
     assert found.bound <= peer.fun * (1 + 1e-7)
