@@ -269,6 +269,10 @@ def test_early_stopping_of_several_classes_and_of_none():
     assert one.stop_reason_ == "converged"
     with pytest.raises(ValueError, match="PegasosSVC"):
         KernelMachine("hinge", early_stopping=True).fit(X, SIGNS)
+    with pytest.raises(ValueError, match="lower validation_fraction"):
+        KernelMachine("logistic", early_stopping=True, validation_fraction=0.9).fit(X[:6], [1, -1, 1, 1, 1, 1])
+    with pytest.raises(ValueError, match="lower validation_fraction"):
+        KernelMachine("squared", early_stopping=True, validation_fraction=0.9).fit(X[:3], Y[:3])
     with pytest.raises(ValueError, match="no path"):
         KernelMachine("logistic", penalty="norm", early_stopping=True).fit(X, SIGNS)
     with pytest.raises(ValueError, match="validation_fraction"):

@@ -146,6 +146,11 @@ class _KernelMachine(MachineMethods, Machine):
             return Task(name, problem, solve_representer)
         # The order of merged samples is chance already, so that the part depends on the data alone.
         held_out, weight = validation_part(0, len(problem.y), self.validation_fraction), problem.weight.copy()
+        if len(np.unique(np.delete(problem.y, held_out))) < (2 if self._kind == "classification" else 1):
+            raise ValueError(
+                f"with early_stopping {len(held_out)} of {len(problem.y)} distinct samples are left out, and the rest has "
+                "no sample of some class, or none at all; lower validation_fraction"
+            )
         watch = Watch(held_out, weight[held_out], int(self.n_iter_no_change), float(self.rise))
         weight[held_out] = 0.0
         return Task(name, replace(problem, weight=weight), partial(solve_representer, watch=watch))
