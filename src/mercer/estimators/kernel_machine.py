@@ -148,8 +148,8 @@ class _KernelMachine(MachineMethods, Machine):
         held_out, weight = validation_part(0, len(problem.y), self.validation_fraction), problem.weight.copy()
         if len(np.unique(np.delete(problem.y, held_out))) < (2 if self._kind == "classification" else 1):
             raise ValueError(
-                f"with early_stopping {len(held_out)} of {len(problem.y)} distinct samples are left out, and the others "
-                "lack a class, or are none at all; lower validation_fraction"
+                f"with early_stopping {len(held_out)} of {len(problem.y)} distinct samples are left out, and the rest "
+                "lacks a class, or is nothing at all; lower validation_fraction"
             )
         watch = Watch(held_out, weight[held_out], int(self.n_iter_no_change), float(self.rise))
         weight[held_out] = 0.0
