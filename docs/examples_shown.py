@@ -26,6 +26,7 @@ _ORDER = (
     "notes_losses",
     "notes_feature_maps",
     "notes_pair",
+    "notes_steps",
     "notes_network",
     "notes_overfitting",
     "notes_alternatives",

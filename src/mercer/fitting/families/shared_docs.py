@@ -163,9 +163,21 @@ _SHARED: Final = {
         ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
 """,
     "representer parameters": """
+    penalty : {"squared_norm", "norm"} or object, default="squared_norm"
+        Ω: ‖f‖², ‖f‖, or an object with value(r) and derivative(r) of r = ‖f‖, increasing and convex (see
+        `mercer.penalties`).
+    early_stopping : bool, default=False
+        Leave a validation part out, and stop when its smoothed loss rises considerably (Igel, section 2.2). The step
+        with the least loss is kept, and `certificate_` says how far it is from the minimum on the other samples.
+    validation_fraction : float, default=0.1
+        Share of the distinct samples in the validation part. Which they are depends on the data alone.
+    n_iter_no_change : int, default=2
+        How many steps the validation loss is averaged over; Newton's method takes few.
+    rise : float, default=0.05
+        The share above its least value at which the averaged validation loss ends the steps.
     %(kernel)s
     bias : bool, default=True
-        Whether f has a constant b, which is not penalised.
+        Whether f has a constant b, which is not penalised. A loss of differences has none.
     tol : float, default=1e-6
         How far the objective may be above its minimum, as a share of it.
     cache_size : float, default=1000
@@ -182,11 +194,14 @@ _SHARED: Final = {
 """,
     "representer attributes": """
     certificate_ : Certificate
-        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖², their gap and the residual of 2λc + wℓ′ = 0, recomputed
-        after training. For a loss of one's own it is a proof if that is convex. Several classes are its `parts`.
+        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖), their gap and the residual of 2λc + wℓ′ = 0, recomputed
+        after training. For a loss or penalty of one's own it is a proof if that is convex. Several classes are its
+        `parts`.
     converged_ : bool
     stop_reason_ : str
-        "converged", "rounding floor", "max_iter" or "max_time"; for the hinge also "stalled".
+        "converged", "rounding floor", "early stopping", "max_iter" or "max_time"; for the hinge also "stalled".
+    validation_loss_ : array of shape (n_outputs, n_steps)
+        The mean loss of the validation part before each step, and at the end; with early stopping.
     dual_coef_ : array of shape (n_outputs, n_samples)
         c, with f(x) = Σ_j c_j k(x_j, x) + b.
     intercept_ : array of shape (n_outputs,)
