@@ -30,6 +30,8 @@ NAMES = [
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
+    "MKLClassifier",
+    "MKLRegressor",
     "NuSVC",
     "NuSVR",
     "NystromRLS",

@@ -26,6 +26,26 @@ _SHARED: Final = {
     coef0 : float, default=0.0
         The constant in the kernels named "poly" and "sigmoid".
 """,
+    "several kernels": """
+    kernel : list of kernels, default=("linear", "poly", "rbf")
+        Each a name, a kernel object or a function (X, Z) -> matrix. "precomputed": X is a list of kernel matrices, or
+        an array of shape (n, n, number of kernels). One kernel alone has the weight 1.
+    %(named kernel)s
+    norm : float, default=1.0
+        p ≥ 1 of the norm that is at most 1. With 1 kernels that do not help get the weight 0; larger ones spread the
+        weight; inf gives every kernel the same.
+    normalise : bool, default=True
+        Whether v_m is the variance of the samples in the feature space of k_m, so that a kernel's scale has no
+        influence; otherwise it is 1.
+""",
+    "weights attributes": """
+    weights_ : array of shape (n_kernels,)
+        θ, on the kernels as they were given: `kernel_` is Σ θ_m k_m, without those of weight 0.
+    scales_ : array of shape (n_kernels,)
+        v: ‖(v_mθ_m)‖_p is 1 to rounding.
+    n_rounds_ : int
+        How many weights were tried.
+""",
     "class_weight": """
     class_weight : dict or "balanced", optional
         Factors on the weights of the samples of each class. "balanced" makes the classes' sums of weights equal:
