@@ -61,6 +61,7 @@ RANK = {
     "teaching": 9,
     "toy": 9,
     "theory": 9,
+    "bayes": 9,
     "cli": 10,
     "__init__": 11,
 }
@@ -139,12 +140,12 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised", "bayes"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
         # A Gaussian process is no fit, and its covariance matrix is factored where it lives.
         # An engine leaves to this machine what it does not compute itself.
-        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory"}),
+        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory", "bayes"}),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),

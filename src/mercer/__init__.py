@@ -15,6 +15,8 @@ __all__ = [
     "CalibratedRegressor",
     "Certificate",
     "Compression",
+    "GaussianProcessClassifier",
+    "GaussianProcessRegressor",
     "KernelCCA",
     "KernelKMeans",
     "KernelMachine",
@@ -38,6 +40,7 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
     "TunedOneClassSVM",
@@ -66,6 +69,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.bayes import GaussianProcessClassifier, GaussianProcessRegressor, RelevanceVectorRegressor
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.compression import Compression, compress
@@ -108,6 +112,7 @@ if TYPE_CHECKING:
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
 else:
     _ELSEWHERE = {
+        "bayes": "GaussianProcessClassifier GaussianProcessRegressor RelevanceVectorRegressor",
         "calibration": "CalibratedClassifier CalibratedRegressor",
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
@@ -131,9 +136,9 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "arrays calibration certificates compression config data datasets displays engine errors estimators explain "
-        "features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection solution "
-        "solvers tables teaching theory unsupervised"
+        "arrays bayes calibration certificates compression config data datasets displays engine errors estimators "
+        "explain features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection "
+        "solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",
@@ -141,7 +146,6 @@ else:
         "LSSVM": "RLSClassifier or RLSRegressor",
         "KernelLogisticRegression": 'KernelMachine("logistic")',
         "GaussianProcess": "theory.GaussianProcess",
-        "GaussianProcessRegressor": "theory.GaussianProcess",
         "RBF": "kernels.Gaussian",
         "xi_alpha": "paths.xi_alpha",
     }

@@ -46,6 +46,23 @@ _SHARED: Final = {
     n_rounds_ : int
         How many weights were tried.
 """,
+    "optimise": """
+    optimise : bool or list of str, default=True
+        Whether the kernel's parameters (and lam, of a regression) are chosen by the marginal likelihood, with a scale
+        of the kernel as one more; a list names those to choose, such as ["gamma"].
+""",
+    "process limits": """
+    max_iter : int, default=-1
+        The most steps of that search; −1 stands for 100.
+    max_time : float, optional
+        Limit in seconds of what follows it.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second; a notebook shows one line that is rewritten.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
     "class_weight": """
     class_weight : dict or "balanced", optional
         Factors on the weights of the samples of each class. "balanced" makes the classes' sums of weights equal:

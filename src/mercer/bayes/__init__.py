@@ -1,0 +1,23 @@
+"""Machines that say how sure they are: Gaussian processes for numbers and classes, relevance vectors."""
+
+from typing import TYPE_CHECKING
+
+from mercer.runtime.on_demand import on_demand
+
+__all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor", "LaplaceProcess", "RelevanceVectorRegressor"]
+
+if TYPE_CHECKING:
+    from mercer.bayes.classifier import GaussianProcessClassifier
+    from mercer.bayes.laplace import LaplaceProcess
+    from mercer.bayes.regressor import GaussianProcessRegressor
+    from mercer.bayes.relevance import RelevanceVectorRegressor
+else:
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        {
+            "GaussianProcessClassifier": "mercer.bayes.classifier",
+            "GaussianProcessRegressor": "mercer.bayes.regressor",
+            "LaplaceProcess": "mercer.bayes.laplace",
+            "RelevanceVectorRegressor": "mercer.bayes.relevance",
+        },
+    )

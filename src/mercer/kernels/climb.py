@@ -1,0 +1,65 @@
+"""Gradient search of a kernel's parameters, and of other positive numbers, for whatever has derivatives by them.
+
+The search is in the logarithms of the parameters, by L-BFGS-B: a local maximum may be found, and the start is never
+left for a smaller value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+from sklearn.base import clone
+
+from mercer.arrays import Floats
+from mercer.kernels.kernel import Kernel
+from mercer.parameters import integer
+
+# From a kernel and the other numbers to what is to be large, and its derivatives by their names.
+Climbed = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
+# A parameter is kept within this factor of its start: beyond, values of k are one number to rounding.
+_FARTHEST = 1e8
+
+
+def climb(
+    value: Climbed, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_steps: int
+) -> tuple[Kernel, dict[str, float]]:
+    """The kernel and the other numbers with the largest value that was found, changing the `names` (None: all that
+    are positive numbers and have a derivative)."""
+    integer("max_steps", max_steps, 1, "the number of steps")
+    start, slopes = value(kernel, others)
+    known = {**kernel.get_params(), **others}
+    free = [
+        name
+        for name in slopes
+        if isinstance(known.get(name), Real) and not isinstance(known[name], bool) and known[name] > 0
+    ]
+    chosen = free if names is None else list(names)
+    if not chosen or any(name not in free for name in chosen):
+        raise ValueError(f"names={chosen!r} must be some of {free}, the parameters that are positive numbers")
+
+    def at(logs: Floats) -> tuple[Kernel, dict[str, float]]:
+        values = dict(zip(chosen, np.exp(logs).tolist(), strict=True))
+        numbers = {name: values.pop(name, number) for name, number in others.items()}
+        return clone(kernel).set_params(**values), numbers
+
+    best = (start, np.log([known[name] for name in chosen]))
+
+    def down(logs: Floats) -> tuple[float, Floats]:
+        nonlocal best
+        try:
+            found, gradient = value(*at(logs))
+        except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
+            return math.inf, np.zeros_like(logs)
+        if found > best[0]:
+            best = (found, logs.copy())
+        return -found, -np.exp(logs) * np.array([gradient[name] for name in chosen])
+
+    span = math.log(_FARTHEST)
+    bounds = [(log - span, log + span) for log in best[1].tolist()]
+    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_steps})
+    return (kernel, others) if best[0] <= start else at(best[1])
