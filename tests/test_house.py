@@ -143,9 +143,12 @@ def calls(path: Path) -> set[str]:
         ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised", "bayes"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
-        # A Gaussian process is no fit, and its covariance matrix is factored where it lives.
+        # A Gaussian process is no fit, and its covariance matrix is factored where it lives; nor is a criterion.
         # An engine leaves to this machine what it does not compute itself.
-        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory", "bayes"}),
+        (
+            {"gram_for", "rows_for", "cross_for"},
+            {"fitting", "gram", "engines", "unsupervised", "theory", "bayes", "selection"},
+        ),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),

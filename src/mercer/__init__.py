@@ -53,6 +53,8 @@ __all__ = [
     "config_context",
     "export_c",
     "get_config",
+    "kernel_alignment",
+    "learn_kernel",
     "leave_one_out",
     "linear_path",
     "load",
@@ -104,6 +106,8 @@ if TYPE_CHECKING:
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.runtime.versions import show_versions
+    from mercer.selection.alignment import kernel_alignment
+    from mercer.selection.learn_kernel import learn_kernel
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
@@ -124,6 +128,8 @@ else:
         "fitting.families.alpha_proof": "certify",
         "kernels": "check_kernel",
         "paths": "CPath LeaveOneOutResult leave_one_out svm_path",
+        "selection.alignment": "kernel_alignment",
+        "selection.learn_kernel": "learn_kernel",
         "selection.result": "TuningResult",
         "selection.tune": "tune",
         "selection.tuned": "TunedOneClassSVM TunedSVC TunedSVR",

@@ -10,7 +10,7 @@ from scipy.special import logit
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, freeze
-from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem
+from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
 from mercer.bayes.optimising import Optimising
 from mercer.data.labels import signs, winner
 from mercer.fitting.families.classifier import OneAgainstRest
@@ -24,7 +24,6 @@ from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
 from mercer.kernels.climb import climb
 from mercer.problems.representer import RepresenterProblem
-from mercer.solvers.representer import solve_representer
 
 
 @shared_docs
@@ -40,7 +39,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     ----------
     %(kernel)s
     %(optimise)s
-    tol : float, default=1e-10
+    tol : float, default=1e-13
         The relative gap of the mode.
     %(process limits)s
 
@@ -78,7 +77,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     degree: int = 3
     gamma: float | str = "scale"
     coef0: float = 0.0
-    tol: float = 1e-10
+    tol: float = 1e-13
     cache_size: float = 1000
 
     FITTED = fitted(
@@ -100,7 +99,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         self._signs_ = freeze(signs(fit.merged.y, len(fit.target.labels)))
         names = [f"output {k}" for k in range(self._signs_.shape[1])] if self._signs_.shape[1] > 1 else [""]
         problems = [mode_problem(y, self._weight_) for y in self._signs_.T]
-        return Tasks(Task(name, problem, solve_representer) for name, problem in zip(names, problems, strict=True))
+        return Tasks(Task(name, problem, solve_mode) for name, problem in zip(names, problems, strict=True))
 
     def _processes(self, X: Any, kernel: Kernel) -> list[LaplaceProcess]:
         return [LaplaceProcess(X, y, kernel=kernel, sample_weight=self._weight_) for y in self._signs_.T]

@@ -166,7 +166,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
             Whether targets are drawn, with noise, instead of values of functions.
         """
         process = self._process()
-        drawn = process.draw(self._to_decide(placed(X)), n_samples, noise=noise, seed=random_state)
+        drawn: Floats = process.draw(self._to_decide(placed(X)), n_samples, noise=noise, seed=random_state)
         return drawn[:, 0] if self._flat_ else drawn
 
     def log_marginal_likelihood(self, kernel: Any = None, lam: float | None = None, eval_gradient: bool = False) -> Any:

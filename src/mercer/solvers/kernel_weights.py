@@ -109,7 +109,10 @@ def learn_weights(
             share, waited = share / 10, 0
             if share < 1e-7:
                 return best, "stalled", rounds
-        trial = solve_at(_on_sphere(np.maximum(_step(now, p, trials, tau), _LEAST), p), now.solved, share)
+        step = _step(now, p, trials, tau)
+        if step is None:  # numbers beyond float64's, in which no weights are better than others
+            return best, "rounding floor", rounds
+        trial = solve_at(_on_sphere(np.maximum(step, _LEAST), p), now.solved, share)
         if trial.machines[0] + tau * _barrier(trial) > now.machines[1] + tau * _barrier(now) and trials < _TRIALS:
             trials += 1
         else:
@@ -141,17 +144,30 @@ def _barrier(found: Found) -> float:
     return -float(np.log(found.weights).sum())
 
 
-def _step(now: Found, p: float, trials: int, tau: float) -> Floats:
-    """The weights after a step, which has been tried so many times in greater lengths."""
-    theta, s = now.weights, np.maximum(now.s, 1e-30 * now.s.max())
-    if trials >= _TRIALS:
-        return np.asarray((theta**2 * s) ** (1 / (p + 1)))
-    curved = theta[:, None] * now.curvature() * theta
+def _step(now: Found, p: float, trials: int, tau: float) -> Floats | None:
+    """The weights after a step, which has been tried so many times in greater lengths; None if they are no numbers."""
+    largest, theta = float(now.s.max()), now.weights
+    if not 0 < largest < np.inf:
+        return None
+    with np.errstate(all="ignore"):
+        s = np.maximum(now.s / largest, 1e-30)
+        moved = _newton_step(now, s, largest, p, trials, tau) if trials < _TRIALS else None
+        if moved is None or not np.isfinite(moved).all():
+            moved = (theta**2 * s) ** (1 / (p + 1))
+    return moved if np.isfinite(moved).all() and moved.max() > 0 else None
+
+
+def _newton_step(now: Found, s: Floats, largest: float, p: float, trials: int, tau: float) -> Floats | None:
+    """Everything divided by the largest s."""
+    theta, curved = now.weights, now.weights[:, None] * (now.curvature() / largest) * now.weights
+    if not np.isfinite(curved).all():
+        return None
     if p == 1:
+        tau = tau / largest
         z = _newton(curved + tau * np.eye(len(s)), 0.5 * theta * s + tau, theta, theta)
         return np.asarray(theta * (1.0 + _SHORTER**trials * min(1.0, _TAKEN / max(float(-z.min()), 1e-300)) * z))
     mu, a = _FIRST * _MORE ** (trials - 1) if trials else 0.0, theta * s
-    r = np.log(s / s.max()) - (p - 1) * np.log(theta)
+    r = np.log(s) - (p - 1) * np.log(theta)
     delta = _newton(np.diag((p - 1 + mu) * a) + 2 * curved, a * r, a, theta**p)
     return np.asarray(theta * np.exp(np.clip(delta, -_LARGEST_STEP, _LARGEST_STEP)))
 
@@ -159,8 +175,10 @@ def _step(now: Found, p: float, trials: int, tau: float) -> Floats:
 def _newton(A: Floats, right: Floats, shift: Floats, along: Floats) -> Floats:
     """A⁻¹(right − c·shift) with the c for which it is orthogonal to `along`."""
     root = np.sqrt(np.maximum(A.diagonal(), 1e-300))  # scaled, so that tiny weights do not spoil the others' digits
-    both = np.linalg.lstsq(A / root[:, None] / root, np.stack([right, shift], axis=1) / root[:, None])[0]
-    toward, other = (both / root[:, None]).T
+    scaled, sides = A / root[:, None] / root, np.stack([right, shift], axis=1) / root[:, None]
+    if not np.isfinite(scaled).all() or not np.isfinite(sides).all():
+        return np.full(len(right), np.nan)
+    toward, other = (np.linalg.lstsq(scaled, sides)[0] / root[:, None]).T
     return np.asarray(toward - other * (along @ toward) / (along @ other))
 
 

@@ -276,7 +276,7 @@ class GaussianProcess:
         if self.scatter is not None:
             each += self._joined * math.log(2 * math.pi * self.lam) + float(np.log(self.weight).sum())
         inside = 0.0 if self.scatter is None else float(self.scatter.sum()) / self.lam
-        return -0.5 * (self._square + inside + self._Y.shape[1] * each)
+        return -0.5 * (self._square + inside + float(self._Y.shape[1]) * each)
 
     @property
     def _square(self) -> float:
@@ -308,7 +308,7 @@ class GaussianProcess:
         """
         if self._freedom == 0:
             raise ValueError("one sample beside a free bias says nothing about the scale")
-        return self._square / (self._freedom * self._Y.shape[1])
+        return self._square / float(self._freedom * self._Y.shape[1])
 
     @property
     def noise_estimate(self) -> float:
@@ -345,10 +345,10 @@ class GaussianProcess:
                 self.X,
                 self.y,
                 kernel=kernel,
+                lam=numbers["lam"],
                 bias=self.bias,
                 sample_weight=self.weight,
                 scatter=self.scatter,
-                **numbers,
             )
 
         def value(kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:

@@ -77,6 +77,7 @@ class KernelSum:
 
     def under(self, weights: Floats, *, plain: bool = False) -> Fit:
         """The fit with the weighted sum as its kernel; `plain`: without a sum of matrices, which is rounded."""
+        assert self.fit.kernel is not None
         used = np.flatnonzero(weights).tolist()
         if self.matrices:
             K, rows = sum(weights[m] * self.matrices[m] for m in used), self.fit.merged.rows
@@ -161,7 +162,7 @@ class KernelWeights(DualMachine):
     # --- the pipeline's hooks --------------------------------------------------------------------------------------
 
     def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
-        kernels = KernelSum.of(fit, len(self._given_kernels()), vars(self).pop("_matrices", []))
+        kernels = KernelSum.of(fit, len(self._given_kernels()), self.__dict__.pop("_matrices", []))
         problem = WeightsProblem(float(self.norm), kernels.scales(bool(self.normalise)))
         state = _State(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
         if len(kernels.grams) == 1:
@@ -182,7 +183,7 @@ class KernelWeights(DualMachine):
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         super()._conclude(fit, solved)
-        problem, one, _, reach = vars(self).pop("_outcome")
+        problem, one, _, reach = self.__dict__.pop("_outcome")
         moved = None
         if not fit.merged.unique:  # what the coefficients of copies lack is in the residual of their equality
             parts = self.certificate_.parts or (self.certificate_,)
