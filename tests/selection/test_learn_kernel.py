@@ -23,7 +23,7 @@ def of(criterion):
 
 def at(kernel, criterion, **options):
     """The criterion's value, without a step that would change it."""
-    return learn_kernel(kernel, X, of(criterion), criterion=criterion, sample_weight=WEIGHT, **options).start
+    return learn_kernel(X, of(criterion), kernel=kernel, criterion=criterion, sample_weight=WEIGHT, **options).start
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -38,7 +38,7 @@ def test_the_leave_one_out_error_is_that_of_n_fits(bias):
 
 
 def test_radius_and_margin_are_those_of_the_machine():
-    found = learn_kernel(KERNEL, X, LABELS, criterion="radius-margin", C=2.0, sample_weight=WEIGHT)
+    found = learn_kernel(X, LABELS, kernel=KERNEL, criterion="radius-margin", C=2.0, sample_weight=WEIGHT)
     machine = SVC(slack="l2", C=2.0, kernel=KERNEL, tol=1e-6).fit(X, LABELS, sample_weight=WEIGHT)
     K = KERNEL(X) + np.diag(1 / (2.0 * WEIGHT))
     ball = enclosing_ball(K, kernel="precomputed")
@@ -60,16 +60,16 @@ def test_alignment_is_the_naive_one():
     K, p = KERNEL(X), WEIGHT / WEIGHT.sum()
     for y in (Y, LABELS):
         expected = naive_alignment(K, np.outer(y, y), p)
-        assert kernel_alignment(KERNEL, X, y, sample_weight=WEIGHT) == pytest.approx(expected, rel=1e-10)
-        assert kernel_alignment("precomputed", K, y, sample_weight=WEIGHT) == pytest.approx(expected, rel=1e-10)
+        assert kernel_alignment(X, y, kernel=KERNEL, sample_weight=WEIGHT) == pytest.approx(expected, rel=1e-10)
+        assert kernel_alignment(K, y, kernel="precomputed", sample_weight=WEIGHT) == pytest.approx(expected, rel=1e-10)
     three = np.digitize(Y, [-0.4, 0.4])
     Z = np.where(three[:, None] == np.arange(3), 1.0, -1.0)
-    assert kernel_alignment(KERNEL, X, three) == pytest.approx(naive_alignment(K, Z @ Z.T, np.full(40, 1 / 40)))
-    assert kernel_alignment("precomputed", np.outer(Y, Y), Y) == pytest.approx(1.0)
+    assert kernel_alignment(X, three, kernel=KERNEL) == pytest.approx(naive_alignment(K, Z @ Z.T, np.full(40, 1 / 40)))
+    assert kernel_alignment(np.outer(Y, Y), Y, kernel="precomputed") == pytest.approx(1.0)
     plain = np.sum(K * np.outer(LABELS, LABELS)) / np.linalg.norm(K) / 40
-    assert kernel_alignment(KERNEL, X, LABELS, centred=False) == pytest.approx(plain)
+    assert kernel_alignment(X, LABELS, kernel=KERNEL, centred=False) == pytest.approx(plain)
     with pytest.raises(ValueError, match="one point"):
-        kernel_alignment(KERNEL, X, np.full(40, 0.5))
+        kernel_alignment(X, np.full(40, 0.5), kernel=KERNEL)
 
 
 @pytest.mark.parametrize("criterion", LEARN_CRITERIA)
@@ -81,7 +81,7 @@ def test_no_neighbour_is_better_than_what_is_found(criterion, bias):
     begin = 0.5 * Gaussian(gamma=1.0)
     options = {"criterion": criterion, "bias": bias, "sample_weight": WEIGHT}
     names = ["kernel__gamma", *({"radius-margin": ["C"], "alignment": []}.get(criterion, ["lam"]))]
-    found = learn_kernel(begin, X, of(criterion), names=names, **options)
+    found = learn_kernel(X, of(criterion), kernel=begin, names=names, **options)
     better = np.greater if criterion in ("likelihood", "alignment") else np.less
     assert better(found.value, found.start)
     for name in names:
@@ -91,12 +91,14 @@ def test_no_neighbour_is_better_than_what_is_found(criterion, bias):
                 numbers[name] *= factor
             else:
                 kernel.set_params(**{name: factor * kernel.get_params()[name]})
-            neighbour = learn_kernel(kernel, X, of(criterion), names=names, max_steps=1, **numbers, **options).start
+            neighbour = learn_kernel(
+                X, of(criterion), kernel=kernel, names=names, max_steps=1, **numbers, **options
+            ).start
             assert not better(neighbour, found.value + 1e-7 * abs(found.value) * (1 if better is np.greater else -1))
 
 
 def test_the_likelihood_is_the_processs_and_what_is_wrong_says_so():
-    found = learn_kernel(Gaussian(sigma=0.5), X, Y, lam=1.0)
+    found = learn_kernel(X, Y, kernel=Gaussian(sigma=0.5), lam=1.0)
     best = GaussianProcess(X, Y, kernel=Gaussian(sigma=0.5), lam=1.0).most_likely()
     assert found.value == pytest.approx(best.log_likelihood, rel=1e-6)
     assert found.numbers["lam"] == pytest.approx(best.lam, rel=1e-3)

@@ -95,7 +95,7 @@ class LaplaceProcess:
     >>> X = np.linspace(-3, 3, 30)[:, None]
     >>> process = LaplaceProcess(X, X[:, 0] > 0, kernel=4 * Gaussian(sigma=1.0))
     >>> process.probability([[-3.0], [0.0], [3.0], [30.0]]).round(2)  # nothing is known far away
-    array([0.05, 0.48, 0.95, 0.5 ])
+    array([0.18, 0.5 , 0.82, 0.5 ])
     >>> abs(process.correction) < 0.05 * abs(process.log_likelihood)  # of what the approximation leaves out
     True
     """

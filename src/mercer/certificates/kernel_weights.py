@@ -63,6 +63,8 @@ def _norm_above(values: Floats, p: float) -> float:
     A power errs by less than four units in the last place (glibc: one). An exponent that was rounded changes the norm
     of m numbers by less than one rounding times log m.
     """
+    if not np.isfinite(values).all():
+        return math.inf
     largest = float(values.max(initial=0.0))
     if not largest > 0 or p == math.inf:
         return largest * (1 + gamma(4)) + LEAST
@@ -91,6 +93,8 @@ def machine_proof(
 
 def _square(c: Floats, u: Ball) -> tuple[float, float]:
     terms = c * u.value
+    if not np.isfinite(terms).all():
+        return 0.0, math.inf
     error = float((np.abs(c) * u.error).sum() + gamma(4) * np.abs(terms).sum())
     return math.fsum(terms), error * (1 + gamma(len(c) + 4)) + len(c) * LEAST
 
@@ -110,9 +114,9 @@ def with_weights(
     summed = gamma(2 * len(weights) + 4) * float(weights @ np.maximum(np.abs(low), high))
     inner, outer = inner - summed, outer + summed
     best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
-    gain = max(best - inner, 0.0) * (1 + gamma(4))
+    gain = max(0.0, best - inner) * (1 + gamma(4)) if math.isfinite(best - inner) else math.inf
     beyond = (size - 1.0) * outer * (1 + gamma(4)) if size > 1 else 0.0
-    share = gain / best if best > _SMALLEST else 0.0  # β = 0: all weights are as good
+    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # β = 0: no weights are better
     return replace(
         machines,
         primal=machines.primal + 0.5 * beyond + gamma(2) * abs(machines.primal),

@@ -69,10 +69,10 @@ class LearntKernel:
 
 
 def learn_kernel(
-    kernel: KernelLike,
     X: Any,
     y: ArrayLike,
     *,
+    kernel: KernelLike = "rbf",
     criterion: str = "likelihood",
     lam: float = 0.1,
     C: float = 1.0,
@@ -85,13 +85,13 @@ def learn_kernel(
 
     Parameters
     ----------
-    kernel : str, Kernel or callable
-        Where the search begins.
     X : array, CSR matrix or sequence of samples
         The training samples.
     y : array
         Numbers for "likelihood" and "loo" (±1 for two classes), labels of two classes for "radius-margin", either for
         "alignment".
+    kernel : str, Kernel or callable, default="rbf"
+        Where the search begins.
     criterion : {"likelihood", "loo", "radius-margin", "alignment"}, default="likelihood"
         What to judge by.
     lam : float, default=0.1
@@ -118,10 +118,11 @@ def learn_kernel(
     >>> from mercer import SVC, learn_kernel
     >>> from mercer.kernels import Gaussian
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = learn_kernel(Gaussian(gamma=1.0), scale(X)[:200], y[:200], criterion="radius-margin", max_steps=10)
+    >>> X, y = scale(X)[:200], y[:200]
+    >>> found = learn_kernel(X, y, kernel=Gaussian(gamma=1.0), criterion="radius-margin", max_steps=10)
     >>> found.value < found.start, found.kernel.gamma < 0.3
     (True, True)
-    >>> SVC(slack="l2", kernel=found.kernel, **found.numbers).fit(scale(X)[:200], y[:200]).score(scale(X), y) > 0.9
+    >>> SVC(slack="l2", kernel=found.kernel, **found.numbers).fit(X, y).score(X, y) > 0.95
     True
     """
     one_of("criterion", criterion, LEARN_CRITERIA)
