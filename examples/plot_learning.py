@@ -36,7 +36,7 @@ figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for k, norm in enumerate((1.0, 4 / 3, 4.0)):
     model = MKLRegressor(C=10, kernel=[Gaussian(gamma=gamma) for gamma in gammas], norm=norm, gap_tol=1e-6).fit(X, y)
     ax.bar(np.arange(7) + 0.25 * (k - 1), model.weights_ * model.scales_, width=0.25, label=f"norm {norm:.3g}")
-    print(f"norm {norm:.3g}: gap {model.certificate_.relative_gap:.0e} of the dual value after {model.n_rounds_} rounds")
+    print(f"norm {norm:.3g}: a relative gap of {model.certificate_.relative_gap:.0e} after {model.n_rounds_} rounds")
 ax.set_xticks(range(7), [f"{gamma:g}" for gamma in gammas])
 ax.set_xlabel("γ")
 ax.set_ylabel("weight, in units of the kernel's variance")

@@ -107,12 +107,12 @@ def with_weights(
     √s_m may be off by `moved` more: coefficients of copies are rounded shares of those that were certified.
     """
     error = s.error
-    if moved is not None and moved.any():
-        error = error + moved * (2 * np.sqrt(np.maximum(s.high, 0.0)) + moved)
-    high, low = np.maximum(s.value + error, 0.0), s.value - error
-    inner, outer = (float(weights @ side) for side in (low, high))
-    summed = gamma(2 * len(weights) + 4) * float(weights @ np.maximum(np.abs(low), high))
-    inner, outer = inner - summed, outer + summed
+    with np.errstate(over="ignore", invalid="ignore"):
+        if moved is not None:
+            error = error + moved * (2 * np.sqrt(np.maximum(s.high, 0.0)) + moved) * (1 + gamma(8))
+        high, low = np.maximum(s.value + error, 0.0), s.value - error
+        summed = gamma(2 * len(weights) + 4) * float(weights @ np.maximum(np.abs(low), high))
+        inner, outer = float(weights @ low) - summed, float(weights @ high) + summed
     best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
     gain = max(0.0, best - inner) * (1 + gamma(4)) if math.isfinite(best - inner) else math.inf
     beyond = (size - 1.0) * outer * (1 + gamma(4)) if size > 1 else 0.0
