@@ -95,7 +95,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         return 1
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
-        self._weight_ = freeze(fit.merged.weight)
+        self._weight_ = freeze(np.array(fit.merged.weight))
         self._signs_ = freeze(signs(fit.merged.y, len(fit.target.labels)))
         names = [f"output {k}" for k in range(self._signs_.shape[1])] if self._signs_.shape[1] > 1 else [""]
         problems = [mode_problem(y, self._weight_) for y in self._signs_.T]

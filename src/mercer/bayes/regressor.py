@@ -97,7 +97,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     ) -> tuple[Fit, Solutions[LeastSquares]]:
         problem = tasks[0].problem
         deviation = problem.Y - problem.mean[problem.member]
-        self._weight_, self._means_ = freeze(problem.total), freeze(problem.mean)
+        self._weight_, self._means_ = freeze(np.array(problem.total)), freeze(np.array(problem.mean))
         self._scatter_ = freeze(problem.weight @ deviation**2)
         process = self._at(fit.merged.X, self._wrapped(fit), float(self.lam))
         self._refuse_large(fit)

@@ -62,7 +62,8 @@ class Found:
     machines: tuple[float, float]  # a lower and an upper bound on J
     s: Floats  # s_m/v_m
     curvature: Callable[[], Floats]  # H/(vv')
-    met: bool
+    met: bool  # whether all that was asked for is proven
+    fine: bool  # whether no other weights are much better, too
     solved: Any
     limit: StopReason | None = None  # that ended a solve
 
@@ -103,15 +104,17 @@ def learn_weights(
     now = best = solve_at(_on_sphere(np.ones(m), p), None, share)
     tau = _LEFT * _gain(now) / m if p == 1 else 0.0
     for rounds in range(1, _MOST_ROUNDS + 1):
-        if best.met or best.limit is not None:
-            return _sparsest(best, solve_at, share, p) if best.met else best, best.limit or "converged", rounds
+        if best.met and best.fine:
+            return _sparsest(best, solve_at, share, p), "converged", rounds
+        if best.limit is not None:
+            return best, "converged" if best.met else best.limit, rounds
         if waited >= _PATIENCE:
             share, waited = share / 10, 0
             if share < 1e-7:
-                return best, "stalled", rounds
+                return best, "converged" if best.met else "stalled", rounds
         step = _step(now, p, trials, tau)
         if step is None:  # numbers beyond float64's, in which no weights are better than others
-            return best, "rounding floor", rounds
+            return best, "converged" if best.met else "rounding floor", rounds
         trial = solve_at(_on_sphere(np.maximum(step, _LEAST), p), now.solved, share)
         if trial.machines[0] + tau * _barrier(trial) > now.machines[1] + tau * _barrier(now) and trials < _TRIALS:
             trials += 1
@@ -122,7 +125,7 @@ def learn_weights(
         waited = 0 if better else waited + 1
         if trial.certificate.gap < best.certificate.gap or trial.limit is not None:
             best = trial if trial.certificate.gap < best.certificate.gap else _ended(best, trial.limit)
-    return best, "stalled", _MOST_ROUNDS
+    return best, "converged" if best.met else "stalled", _MOST_ROUNDS
 
 
 def _ended(best: Found, limit: StopReason | None) -> Found:
@@ -190,6 +193,6 @@ def _sparsest(best: Found, solve_at: Callable[[Floats, Any, float], Found], shar
         if 0 < np.count_nonzero(kept) < tried:
             tried = np.count_nonzero(kept)
             trial = solve_at(_on_sphere(kept, p), best.solved, share)
-            if trial.met:
+            if trial.met and trial.fine:
                 return trial
     return best

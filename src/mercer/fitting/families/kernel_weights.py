@@ -247,7 +247,8 @@ class _State:
             machines=(machines.dual, machines.primal),
             s=total.value / self.problem.scales,
             curvature=partial(self._curvature, fit, solutions),
-            met=_is_met(fit, solutions, certificate) and certificate.kkt[OPTIMAL] <= _FINER * asked.tol,
+            met=_is_met(fit, solutions, certificate),
+            fine=certificate.kkt[OPTIMAL] <= _FINER * asked.tol,
             solved=_Solved(theta, fit, solutions, total),
             limit=limits[0] if limits else None,
         )
