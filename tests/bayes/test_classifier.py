@@ -11,8 +11,7 @@ from sklearn.gaussian_process import kernels as theirs
 
 import mercer
 from mercer import GaussianProcessClassifier, KernelMachineClassifier
-from mercer.bayes import LaplaceProcess
-from mercer.bayes.laplace import averaged
+from mercer.bayes.laplace import LaplaceProcess, averaged
 from mercer.kernels import Gaussian, Linear
 
 rng = np.random.default_rng(1)

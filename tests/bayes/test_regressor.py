@@ -57,6 +57,20 @@ def test_the_most_likely_parameters_are_scikit_learns(y):
     assert only.log_marginal_likelihood_value_ <= ours.log_marginal_likelihood_value_
 
 
+def test_a_large_gradient_does_not_end_the_search_where_it_began():
+    """Its first step must not be as long as the gradient, which grows with the number of samples."""
+    A = np.random.default_rng(4).normal(size=(300, 5))
+    y = np.sin(A[:, 0]) + A[:, 1] ** 2 + 0.1 * np.random.default_rng(5).normal(size=300)
+    model = GaussianProcessRegressor(0.1).fit(A, y)
+    begin = model.log_marginal_likelihood(kernel=Gaussian(gamma=0.2), lam=0.1, eval_gradient=True)
+    assert abs(begin[1]["gamma"]) > 300
+    assert model.log_marginal_likelihood_value_ > begin[0] + 100
+    assert 0.005 < model.lam_ < 0.02  # 0.01 is true
+    known = model.kernel_.get_params() | {"lam": model.lam_}
+    slopes = model.log_marginal_likelihood(eval_gradient=True)[1]
+    assert all(abs(known[name] * slope) < 0.1 for name, slope in slopes.items())
+
+
 def test_the_mean_is_least_squares_and_a_weight_a_repetition():
     weight = rng.integers(0, 4, size=30)
     options = {"kernel": Gaussian(sigma=0.8), "optimise": False, "bias": True}

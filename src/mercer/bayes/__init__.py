@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 from mercer.runtime.on_demand import on_demand
 
-__all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor", "LaplaceProcess", "RelevanceVectorRegressor"]
+__all__ = ["GaussianProcessClassifier", "GaussianProcessRegressor", "RelevanceVectorRegressor"]
 
 if TYPE_CHECKING:
     from mercer.bayes.classifier import GaussianProcessClassifier
-    from mercer.bayes.laplace import LaplaceProcess
     from mercer.bayes.regressor import GaussianProcessRegressor
     from mercer.bayes.relevance import RelevanceVectorRegressor
 else:
@@ -17,7 +16,6 @@ else:
         {
             "GaussianProcessClassifier": "mercer.bayes.classifier",
             "GaussianProcessRegressor": "mercer.bayes.regressor",
-            "LaplaceProcess": "mercer.bayes.laplace",
             "RelevanceVectorRegressor": "mercer.bayes.relevance",
         },
     )

@@ -74,31 +74,7 @@ def solve_mode(
 
 
 class LaplaceProcess:
-    """A Gaussian process of two classes, by Laplace's approximation.
-
-    Parameters
-    ----------
-    X : array, CSR matrix or list of strings
-        The samples.
-    y : array of n labels
-        Of two classes.
-    kernel : str, Kernel or callable, default="rbf"
-        The covariance.
-    sample_weight : array of n numbers, optional
-        A weight counts like that many repetitions of its sample.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.bayes import LaplaceProcess
-    >>> from mercer.kernels import Gaussian
-    >>> X = np.linspace(-3, 3, 30)[:, None]
-    >>> process = LaplaceProcess(X, X[:, 0] > 0, kernel=4 * Gaussian(sigma=1.0))
-    >>> process.probability([[-3.0], [0.0], [3.0], [30.0]]).round(2)  # nothing is known far away
-    array([0.18, 0.5 , 0.82, 0.5 ])
-    >>> abs(process.correction) < 0.05 * abs(process.log_likelihood)  # of what the approximation leaves out
-    True
-    """
+    """The Gaussian process of two classes; a weight counts like that many repetitions of its sample."""
 
     def __init__(
         self,
@@ -109,10 +85,6 @@ class LaplaceProcess:
         sample_weight: ArrayLike | None = None,
     ) -> None:
         self.kernel: Kernel = as_kernel(kernel).bind(X)
-        if self.kernel.accepts == "gram":
-            raise ValueError(
-                "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not hold"
-            )
         self.X = self._samples(X)
         self.y = read_signs(y)
         samples.check_same_length(self.X, self.y)
@@ -157,13 +129,7 @@ class LaplaceProcess:
     # --- new samples -------------------------------------------------------------------------------------------------
 
     def latent(self, X: Any) -> tuple[Floats, Floats]:
-        """The mean and the variance of f at new samples.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or list of strings
-            New samples.
-        """
+        """The mean and the variance of f at new samples."""
         new = self._samples(X)
         mean, variance = np.empty(n_samples(new)), np.array(self.kernel.diag(new), dtype=np.float64)
         for some in row_blocks(len(mean), 8 * len(self.y)):
@@ -171,16 +137,6 @@ class LaplaceProcess:
             mean[some] = self.coefficients @ K
             variance[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
         return mean, np.maximum(variance, 0.0)
-
-    def probability(self, X: Any) -> Floats:
-        """P(y = 1) of new samples: E σ(f), to eight digits.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or list of strings
-            New samples.
-        """
-        return averaged(*self.latent(X))
 
     # --- how likely the data are -------------------------------------------------------------------------------------
 

@@ -21,8 +21,6 @@ from mercer.parameters import integer
 
 # From a kernel and the other numbers to what is to be large, and its derivatives by their names.
 Climbed = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
-# A parameter is kept within this factor of its start: beyond, values of k are one number to rounding.
-_FARTHEST = 1e8
 
 
 def climb(
@@ -53,13 +51,14 @@ def climb(
         nonlocal best
         try:
             found, gradient = value(*at(logs))
+            if not math.isfinite(found):
+                raise FloatingPointError("no number")
         except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
-            return math.inf, np.zeros_like(logs)
+            return 1e6 * (1.0 + abs(start)), np.zeros_like(logs)  # finite, or the line search would give up
         if found > best[0]:
             best = (found, logs.copy())
         return -found, -np.exp(logs) * np.array([gradient[name] for name in chosen])
 
-    span = math.log(_FARTHEST)
-    bounds = [(log - span, log + span) for log in best[1].tolist()]
-    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_steps})
+    # Without bounds: with them the first step would be as long as the gradient.
+    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", options={"maxiter": max_steps})
     return (kernel, others) if best[0] <= start else at(best[1])
