@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
-from mercer.bayes.optimising import Optimising
+from mercer.bayes.optimising import Optimising, own_vectors
 from mercer.data.labels import signs, winner
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.shared_docs import shared_docs
@@ -129,7 +129,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         merged, own = fit.merged, np.zeros((C.shape[1], fit.n))
         own[:, merged.rows] = (merged.share[:, None] * C[merged.member]).T
         self.dual_coef_ = freeze(own)
-        self._expansion_ = expansion_of(fit, C, self.intercept_)
+        self._expansion_ = own_vectors(expansion_of(fit, C, self.intercept_), fit)
         self._process_ = self._made()
         self.log_marginal_likelihood_value_ = float(sum(one.log_likelihood for one in self._process_))
         self.laplace_correction_ = freeze(np.array([one.correction for one in self._process_]))

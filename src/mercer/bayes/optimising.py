@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +14,7 @@ from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import iterations
+from mercer.rkhs import Expansion
 from mercer.solvers.least_squares.solution import memory_error
 
 _DEFAULT_STEPS = 100
@@ -74,3 +76,8 @@ class Optimising(Machine):
     def __getstate__(self) -> dict[str, Any]:
         # The factor is as large as K, and made again where it is needed.
         return {name: value for name, value in super().__getstate__().items() if name != "_process_"}
+
+
+def own_vectors(expansion: Expansion, fit: Fit) -> Expansion:
+    """An expansion that holds no samples of the caller's."""
+    return replace(expansion, vectors=copy.copy(expansion.vectors)) if fit.merged.X is fit.X else expansion

@@ -111,6 +111,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
         self.lam_ = float(self._process_.lam)
         self.log_marginal_likelihood_value_ = self._process_.log_likelihood
         self._conclude_rows(fit, solved[0].solution, self.lam_)
+        self._process_.X = self._expansion_.vectors  # not the caller's
 
     def _at(self, X: Any, kernel: Any, lam: float) -> GaussianProcess:
         return GaussianProcess(

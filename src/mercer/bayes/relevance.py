@@ -195,6 +195,16 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         return mean, np.sqrt(variance + (self.noise_variance_ if noise else 0.0))
 
 
+def _factored(A: Floats) -> Any:
+    """The Cholesky factor of a matrix with the diagonal 1, of which rounding may have broken the rest."""
+    for more in (0.0, 1e-14, 1e-12, 1e-10, 1e-8):
+        try:
+            return cho_factor(A + more * np.eye(len(A)), lower=True)
+        except np.linalg.LinAlgError:
+            continue
+    raise FloatingPointError("columns of k are equal to rounding, and the noise is next to nothing; raise `noise`")
+
+
 class _Evidence:
     """log p(y) as a function of all α and σ², and its maximum over one after another."""
 
@@ -219,9 +229,10 @@ class _Evidence:
         on, beta = self.active, 1.0 / self.noise
         precision = beta * self.PP[np.ix_(on, on)] + np.diag(self.alpha[on])
         if len(on):
-            factor = cho_factor(precision, lower=True)
-            self.sigma = cho_solve(factor, np.eye(len(on)))
-            determinant = 2.0 * float(np.log(np.diag(factor[0])).sum()) - float(np.log(self.alpha[on]).sum())
+            root = np.sqrt(np.diag(precision))
+            factor = _factored(precision / np.outer(root, root))
+            self.sigma = cho_solve(factor, np.eye(len(on))) / np.outer(root, root)
+            determinant = 2.0 * float(np.log(np.diag(factor[0]) * root).sum()) - float(np.log(self.alpha[on]).sum())
         else:
             self.sigma, determinant = np.empty((0, 0)), 0.0
         self.mean = beta * self.sigma @ self.Py[on]
@@ -251,7 +262,7 @@ class _Evidence:
             residual = self.y - self.Phi[:, on] @ self.mean
             freedom = self.n - float((1.0 - self.alpha[on] * np.diag(self.sigma)).sum())
             noise = float(self.weight @ residual**2) / max(freedom, 1e-9 * self.n)
-            noise = max(noise, 1e-15 * self.yy / self.n, 1e-300)
+            noise = max(noise, 1e-12 * self.yy / self.n, 1e-300)
             changed = abs(math.log(noise / self.noise))
             self.noise = noise
             self._refresh()
@@ -273,6 +284,11 @@ class _Evidence:
                 return True
             if self.steps >= limit:
                 return False
+            old, value = self.alpha[j], self.value
             self.alpha[j] = best[j]
             self.steps += 1
             self._refresh()
+            if not self.value > value:  # rounding has the last word
+                self.alpha[j] = old
+                self._refresh()
+                return True

@@ -21,6 +21,8 @@ from mercer.parameters import integer
 
 # From a kernel and the other numbers to what is to be large, and its derivatives by their names.
 Climbed = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
+# No logarithm of a parameter moves farther than this: a factor of 10⁸, beyond which k is one number to rounding.
+_FARTHEST = 8 * math.log(10.0)
 
 
 def climb(
@@ -46,6 +48,8 @@ def climb(
         return clone(kernel).set_params(**values), numbers
 
     best = (start, np.log([known[name] for name in chosen]))
+    # Between bounds the first step is as long as the gradient, which so is no longer than 1.
+    unit = max(1.0, math.hypot(*(known[name] * slopes[name] for name in chosen)))
 
     def down(logs: Floats) -> tuple[float, Floats]:
         nonlocal best
@@ -54,11 +58,12 @@ def climb(
             if not math.isfinite(found):
                 raise FloatingPointError("no number")
         except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
-            return 1e6 * (1.0 + abs(start)), np.zeros_like(logs)  # finite, or the line search would give up
+            return 1e6 * (1.0 + abs(start)) / unit, np.zeros_like(logs)  # finite, or the line search would give up
         if found > best[0]:
             best = (found, logs.copy())
-        return -found, -np.exp(logs) * np.array([gradient[name] for name in chosen])
+        return -found / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
 
-    # Without bounds: with them the first step would be as long as the gradient.
-    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", options={"maxiter": max_steps})
+    limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
+    options = {"maxiter": max_steps, "gtol": 1e-5 / unit}
+    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return (kernel, others) if best[0] <= start else at(best[1])
