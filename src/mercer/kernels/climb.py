@@ -64,6 +64,6 @@ def climb(
         return -found / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
 
     limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
-    options = {"maxiter": max_steps, "gtol": 1e-5 / unit}
+    options: Any = {"maxiter": max_steps, "gtol": 1e-5 / unit}
     optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return (kernel, others) if best[0] <= start else at(best[1])
