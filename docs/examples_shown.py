@@ -22,6 +22,7 @@ _ORDER = (
     "explanations",
     "compression",
     "unsupervised",
+    "learning",
     "notes_margins",
     "notes_losses",
     "notes_feature_maps",

@@ -145,14 +145,14 @@ def most_likely_variance(y: ArrayLike, f: ArrayLike) -> float:
     return float(losses(y, f, loss="squared").mean())
 
 
-def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: float) -> float:
+def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
     """The log density of targets y that are normal around the values f, with this variance each.
 
     Parameters
     ----------
-    y, f : arrays of n numbers
-        Targets, and the function at their samples.
-    variance : float > 0
+    y, f : arrays of n numbers, or of n rows of numbers
+        Targets, and the function at their samples; several outputs are independent.
+    variance : float > 0, or one for each output
         σ² of the noise.
 
     Examples
@@ -161,6 +161,16 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: float) -> float:
     >>> round(log_likelihood([1.0, 2.0], [1.5, 2.5], variance=0.25), 4)
     -1.4516
     """
+    if np.ndim(y) == 2:
+        targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
+        if targets.shape != values.shape or (np.ndim(variance) and np.shape(variance) != targets.shape[1:]):
+            raise ValueError(
+                f"y and f must have one shape, and variance one number or one for each column, but they have "
+                f"{targets.shape}, {values.shape} and {np.shape(variance)}"
+            )
+        each = np.broadcast_to(np.asarray(variance, dtype=np.float64), targets.shape[1:])
+        columns = zip(targets.T, values.T, each.tolist(), strict=True)
+        return sum(log_likelihood(one, other, variance=spread) for one, other, spread in columns)
     spread = positive("variance", variance)
     squares = losses(y, f, loss="squared")
     return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))

@@ -26,6 +26,43 @@ _SHARED: Final = {
     coef0 : float, default=0.0
         The constant in the kernels named "poly" and "sigmoid".
 """,
+    "several kernels": """
+    kernel : list of kernels, default=("linear", "poly", "rbf")
+        Each a name, a kernel object or a function (X, Z) -> matrix. "precomputed": X is a list of kernel matrices, or
+        an array of shape (n, n, number of kernels). One kernel alone has the weight 1.
+    %(named kernel)s
+    norm : float, default=1.0
+        p ≥ 1 of the norm that is at most 1. With 1 kernels that do not help get the weight 0; larger ones spread the
+        weight; inf gives every kernel the same.
+    normalise : bool, default=True
+        Whether v_m is the variance of the samples in the feature space of k_m, so that a kernel's scale has no
+        influence; otherwise it is 1.
+""",
+    "weights attributes": """
+    weights_ : array of shape (n_kernels,)
+        θ, on the kernels as they were given: `kernel_` is Σ θ_m k_m, without those of weight 0.
+    scales_ : array of shape (n_kernels,)
+        v: ‖(v_mθ_m)‖_p is 1 to rounding.
+    n_rounds_ : int
+        How many weights were tried.
+""",
+    "optimise": """
+    optimise : bool or list of str, default=True
+        Whether the kernel's parameters (and lam, of a regression) are chosen by the marginal likelihood, with a scale
+        of the kernel as one more; a list names those to choose, such as ["gamma"].
+""",
+    "process limits": """
+    max_iter : int, default=-1
+        The most steps of that search; −1 stands for 100.
+    max_time : float, optional
+        Limit in seconds of what follows it.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second; a notebook shows one line that is rewritten.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
     "class_weight": """
     class_weight : dict or "balanced", optional
         Factors on the weights of the samples of each class. "balanced" makes the classes' sums of weights equal:
