@@ -1,6 +1,12 @@
 """Explicit features of kernels: Mercer expansions, monomials, the Gaussian's series, random Fourier, and Nyström."""
 
-from mercer.features.expansion import MercerExpansion, Nystrom, mercer_expansion, mercer_integral
+from mercer.features.expansion import (
+    MercerExpansion,
+    Nystrom,
+    mercer_expansion,
+    mercer_integral,
+    mercer_violation,
+)
 from mercer.features.gaussian import GaussianSeries, RandomFourier
 from mercer.features.monomials import Monomials
 
@@ -12,4 +18,5 @@ __all__ = [
     "RandomFourier",
     "mercer_expansion",
     "mercer_integral",
+    "mercer_violation",
 ]

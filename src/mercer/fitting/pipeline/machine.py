@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from mercer.methods import CPathMethods as CPathMethods
     from mercer.methods import ExplanationMethods as ExplanationMethods
     from mercer.methods import MachineMethods as MachineMethods
+    from mercer.methods import ModelMethods as ModelMethods
     from mercer.methods import NoveltyMethods as NoveltyMethods
     from mercer.methods import PartialDependenceMethods as PartialDependenceMethods
     from mercer.methods import RegressorMethods as RegressorMethods
@@ -86,7 +87,7 @@ else:
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
     RidgePathMethods, TraceMethods = _Named("RidgePathMethods"), _Named("TraceMethods")
     ExplanationMethods, PartialDependenceMethods = _Named("ExplanationMethods"), _Named("PartialDependenceMethods")
-    CPathMethods = _Named("CPathMethods")
+    CPathMethods, ModelMethods = _Named("CPathMethods"), _Named("ModelMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
@@ -256,6 +257,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
+    def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
+        """What was found, and the fit that it is about: a machine may choose its kernel while it learns."""
+        return fit, solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
+
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
@@ -330,7 +335,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
-        solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
+        fit, solved = self._solve(fit, tasks, progress, starts)
         if fit.kernel is not None:
             self.kernel_ = fit.kernel
         if isinstance(fit.X, PlacedSamples) and fit.X.report is not None:
