@@ -253,11 +253,16 @@ def as_asked(values: Any, X: Any) -> Any:
     return engine.given(values, X)
 
 
-def answered_later(X: Any, answer: Callable[[Any], Any]) -> Any:
-    """answer(X) as something that is computed when it is asked for, where X's engine has such arrays; else None."""
+def answered(X: Any, answer: Callable[[Any], Any]) -> Any:
+    """The answer about samples X as the type of array that X is; computed when it is asked for, where there are such."""
     engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
     later = getattr(engine, "later", None)
-    return None if later is None else later(X, answer)
+    return as_asked(answer(placed(X)), X) if later is None else later(X, answer)
+
+
+def report_of(X: Any) -> dict[str, Any]:
+    """What a fit on samples X says about the workers that had them."""
+    return {"fit_report_": X.report} if isinstance(X, PlacedSamples) and X.report is not None else {}
 
 
 def on_host(values: Any) -> Any:

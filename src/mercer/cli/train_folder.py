@@ -22,13 +22,13 @@ def train_folder(args: argparse.Namespace) -> None:
     if path.suffix != ".mercer":
         args.parser.error(f"{path}: machines trained on a folder are saved as .mercer")
     with waiting(f"reading {args.file}", args.quiet or args.json):
-        rows = stored_rows(args.file, target=args.target)
-    if rows.y is None and args.machine not in ("one_class", "svdd"):
+        data = stored_rows(args.file, target=args.target)
+    if data.y is None and args.machine not in ("one_class", "svdd"):
         args.parser.error("the files hold no targets: give LIBSVM texts, or Parquet files and --target COLUMN")
-    weights, _ = class_weights(args.weight, set() if rows.y is None else set(rows.y.tolist()))
+    weights, _ = class_weights(args.weight, set() if data.y is None else set(data.y.tolist()))
     model = build(args, "scale" if args.gamma is None else args.gamma, args.class_weight or weights)
     with _cluster(args.cluster) as placed, waiting("training", args.quiet or args.json, verbose=args.verbose):
-        model.fit(placed(rows.X), rows.y)
+        model.fit(placed(data.X), data.y)
     mercer.save(model, path)
     if args.json:
         told = {"certificate": str(model.certificate_), "converged": model.converged_, "report": model.fit_report_}

@@ -68,13 +68,7 @@ class KernelMatrix:
 
     @classmethod
     def of(
-        cls,
-        kernel: Kernel,
-        X: Any,
-        budget: int,
-        n_threads: int,
-        constant: float = 0.0,
-        centre: Floats | None = None,
+        cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0, centre: Floats | None = None
     ) -> KernelMatrix:
         """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
 

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import PlacedSamples, answered_later, as_asked, on_host, placed
+from mercer.engine import answered, on_host, placed, report_of
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -129,8 +129,7 @@ class CompressionRecord:
             raise ModelFormatError(f"{name}.removed must be at most n_before")
 
 
-# Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
-# them share the threads.
+# From this many sub-problems per thread on they are solved side by side, each on one thread; fewer share the threads.
 _TASKS_PER_THREAD = 4
 
 
@@ -190,8 +189,7 @@ def answers_as_asked(cls: type) -> None:
 def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
-        later = answered_later(X, lambda rows: method(self, rows, *options, **named))
-        return as_asked(method(self, placed(X), *options, **named), X) if later is None else later
+        return answered(X, lambda rows: method(self, rows, *options, **named))
 
     return answer
 
@@ -336,10 +334,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
         fit, solved = self._solve(fit, tasks, progress, starts)
-        if fit.kernel is not None:
-            self.kernel_ = fit.kernel
-        if isinstance(fit.X, PlacedSamples) and fit.X.report is not None:
-            self.fit_report_ = fit.X.report
+        vars(self).update(report_of(fit.X) | ({} if fit.kernel is None else {"kernel_": fit.kernel}))
         self._record_end(solved)
         self._conclude(fit, solved)
         if training.keeps:
