@@ -254,7 +254,7 @@ def as_asked(values: Any, X: Any) -> Any:
 
 
 def answered(X: Any, answer: Callable[[Any], Any]) -> Any:
-    """The answer about samples X as the type of array that X is; computed when it is asked for, where there are such."""
+    """The answer about samples X as the type of array that X is; later, where such arrays are computed later."""
     engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
     later = getattr(engine, "later", None)
     return as_asked(answer(placed(X)), X) if later is None else later(X, answer)
