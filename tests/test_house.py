@@ -176,6 +176,7 @@ def test_nothing_above_gram_looks_inside_one() -> None:
 # Who takes the whole of K to this machine, and why. Factors, eigenvectors and products are asked of the Gram.
 TAKES_K = {
     "solvers/qp.py": "a package of others solves it",
+    "solvers/ranking.py": "differences of its rows are factored, of other pairs at every step",
     "solvers/active_set/sets.py": "rows are read one at a time, in an order that is known only then",
     "solvers/dual/certified.py": "it is one block of a small problem",
     "solvers/dual/decomposition.py": "it is one block of a small problem",
