@@ -62,6 +62,7 @@ RANK = {
     "toy": 9,
     "theory": 9,
     "cli": 10,
+    "libsvm": 10,
     "__init__": 11,
 }
 

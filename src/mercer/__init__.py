@@ -130,8 +130,8 @@ else:
     }
     _ROOMS = (
         "arrays calibration certificates compression config data datasets displays engine errors estimators explain "
-        "features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection solution "
-        "solvers tables teaching theory unsupervised"
+        "features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime selection "
+        "solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",
