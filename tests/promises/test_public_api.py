@@ -41,6 +41,7 @@ NAMES = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
     "SpectralClustering",
     "Tabular",
     "TunedOneClassSVM",
@@ -98,6 +99,7 @@ KERNELS = [
     "kernel_accepts",
     "kernel_named",
     "rank_one",
+    "sigest",
 ]
 
 SVC_PARAMETERS = [
