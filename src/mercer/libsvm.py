@@ -43,6 +43,7 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
     Parameters
     ----------
     y : sequence of numbers
+        Labels, or numbers.
     x : list of dicts or of lists, array or sparse matrix
         Rows; the keys of a dict are LIBSVM's indices, from 1, or with -t 4 rows ``{0: number, 1: K(x, x_1), …}``.
     options : str, default=""
@@ -99,8 +100,10 @@ def svm_predict(
     ----------
     y : sequence of numbers
         The truth; an empty one where it is not known.
-    x : as in `svm_train`
-    model : of `svm_train` or `svm_load_model`
+    x : list of dicts or of lists, array or sparse matrix
+        As in `svm_train`.
+    model : LibsvmFile
+        Of `svm_train` or `svm_load_model`.
     options : str, default=""
         -b 1: the values are probabilities, in the order of the model's labels; -q: print nothing.
 
@@ -114,10 +117,10 @@ def svm_predict(
     answers = model.predict(X)
     values = model.decisions(X)
     if _value(words, "b") == "1" and model.kind == "classification":
-        file = model.with_probabilities()
+        labels = np.array(model.with_probabilities().label)
         machine = model.estimator(X.shape[1])
-        values = machine.predict_proba(X)[:, np.searchsorted(machine.classes_, file.label)]
-        answers = np.asarray(file.label)[np.argmax(values, axis=1)]
+        values = machine.predict_proba(X)[:, np.searchsorted(machine.classes_, labels)]
+        answers = labels[np.argmax(values, axis=1)]
     truth = np.asarray(y, dtype=np.float64)
     figures = evaluations(truth, answers) if len(truth) else (float("nan"),) * 3
     if "-q" not in words and len(truth):
@@ -131,7 +134,13 @@ def svm_predict(
 
 
 def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
-    """Accuracy in percent, mean squared error and squared correlation of predictions `pv` for the truth `ty`."""
+    """Accuracy in percent, mean squared error and squared correlation.
+
+    Parameters
+    ----------
+    ty, pv : sequence of numbers
+        The truth, and what was predicted.
+    """
     truth, answers = np.asarray(ty, dtype=np.float64), np.asarray(pv, dtype=np.float64)
     if truth.shape != answers.shape or not len(truth):
         raise ValueError(f"there are {truth.shape} true values and {answers.shape} predictions; they must be as many")
@@ -140,19 +149,39 @@ def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
 
 
 def svm_read_problem(data_file_name: str | os.PathLike[str]) -> tuple[Floats, sp.csr_array]:
-    """y and x of a text file; `mercer.files.libsvm_text.read_libsvm` with its answers in LIBSVM's order."""
+    """y and x of a text file; `mercer.files.libsvm_text.read_libsvm` with its answers in LIBSVM's order.
+
+    Parameters
+    ----------
+    data_file_name : str or path-like
+        The file.
+    """
     X, y = read_libsvm(data_file_name)
     return y, X
 
 
 def svm_load_model(model_file_name: str | os.PathLike[str]) -> LibsvmFile:
-    """The model in a file of LIBSVM's."""
+    """The model in a file of LIBSVM's.
+
+    Parameters
+    ----------
+    model_file_name : str or path-like
+        The file.
+    """
     name = os.fspath(model_file_name)
     return LibsvmFile(parse_libsvm_model(Path(name).read_bytes(), name), name)
 
 
 def svm_save_model(model_file_name: str | os.PathLike[str], model: LibsvmFile) -> None:
-    """Write a model as LIBSVM writes it."""
+    """Write a model as LIBSVM writes it.
+
+    Parameters
+    ----------
+    model_file_name : str or path-like
+        The file.
+    model : LibsvmFile
+        Of `svm_train` or `svm_load_model`.
+    """
     write_libsvm_model(model.as_libsvm(), model_file_name)
 
 
@@ -182,10 +211,10 @@ def _run(words: list[str], quiet: bool) -> str:
     said, told = io.StringIO(), io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(told):
         try:
-            code = main(words)
+            failed = main(words) != 0
         except SystemExit as usage:
-            code = usage.code or 0
-    if code:
+            failed = bool(usage.code)
+    if failed:
         raise ValueError(said.getvalue().strip() or f"wrong usage: {shlex.join(words)}")
     if not quiet and told.getvalue():
         print(told.getvalue(), end="")

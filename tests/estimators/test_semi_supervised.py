@@ -69,7 +69,7 @@ def test_laplacian_least_squares_has_its_closed_form():
     J[known, known] = 1.0
     gamma_a, gamma_i = 0.3, 0.8
     alpha = np.linalg.solve(J @ K + gamma_a * np.eye(24) + gamma_i * L @ K, J @ y)
-    bent = manifold_kernel(kernel, X, gamma_i / gamma_a, graph=W)
+    bent = manifold_kernel(X, kernel=kernel, tau=gamma_i / gamma_a, graph=W)
     model = RLSRegressor(lam=gamma_a, kernel=bent, bias=False).fit(X[known], y[known])
     np.testing.assert_allclose(model.predict(X), K @ alpha, atol=1e-8)
     new = X + 0.1
@@ -77,7 +77,7 @@ def test_laplacian_least_squares_has_its_closed_form():
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(new), model.predict(new))
     assert np.linalg.eigvalsh(bent(new)).min() > -1e-10
     with pytest.raises(ValueError, match="symmetric"):
-        manifold_kernel(kernel, X, graph=np.triu(W))
+        manifold_kernel(X, kernel=kernel, graph=np.triu(W))
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -16,18 +16,20 @@ X = RNG.normal(size=(40, 3))
 @pytest.mark.parametrize("most", [7, None])
 def test_the_factor_is_that_of_the_whole_matrix(kernel, most):
     K, tol = kernel(X), 1e-6 * kernel(X).max()
-    found = incomplete_cholesky(kernel, X, tol, most)
+    found = incomplete_cholesky(X, kernel=kernel, tol=tol, max_rank=most)
     Z, pivots = greedy.inchol(K, tol, len(X) if most is None else most)
     np.testing.assert_array_equal(found.pivots, pivots)
     np.testing.assert_allclose(found.Z, Z, atol=1e-7 * np.abs(Z).max())
     np.testing.assert_allclose(found.residual, np.maximum(0, (K - Z @ Z.T).diagonal()), atol=1e-9 * K.max())
     if most is None:
         assert np.abs(K - found.Z @ found.Z.T).max() <= 2 * tol
-    np.testing.assert_allclose(incomplete_cholesky(kernel, sp.csr_array(X), tol, most).Z, found.Z, atol=1e-9)
+    np.testing.assert_allclose(
+        incomplete_cholesky(sp.csr_array(X), kernel=kernel, tol=tol, max_rank=most).Z, found.Z, atol=1e-9
+    )
 
 
 def test_a_singular_matrix_ends_at_its_rank():
-    found = incomplete_cholesky("linear", X, tol=0.0)
+    found = incomplete_cholesky(X, kernel="linear", tol=0.0)
     assert found.Z.shape == (40, 3)
     np.testing.assert_allclose(found.Z @ found.Z.T, X @ X.T, atol=1e-12)
 
@@ -35,7 +37,7 @@ def test_a_singular_matrix_ends_at_its_rank():
 @pytest.mark.parametrize("normalise", [True, False])
 def test_features_are_those_of_plain_loops(normalise):
     kernel = Gaussian(gamma=0.4)
-    functions = kernel_feature_analysis(kernel, X, 5, normalise=normalise)
+    functions = kernel_feature_analysis(X, 5, kernel=kernel, normalise=normalise)
     found, taken = greedy.kfa(kernel(X), 5, normalise)
     for f, coefficients in zip(functions, found, strict=True):
         expected = kernel(X) @ coefficients
@@ -46,9 +48,9 @@ def test_features_are_those_of_plain_loops(normalise):
 
 
 def test_candidates_are_drawn_and_dependent_ones_end_it():
-    drawn = kernel_feature_analysis("rbf", X, 4, candidates=6, random_state=0)
-    again = kernel_feature_analysis("rbf", X, 4, candidates=6, random_state=0)
+    drawn = kernel_feature_analysis(X, 4, candidates=6, random_state=0)
+    again = kernel_feature_analysis(X, 4, candidates=6, random_state=0)
     assert [f(X[:1])[0] for f in drawn] == [f(X[:1])[0] for f in again]
-    assert len(kernel_feature_analysis("linear", X, 10)) == 3
+    assert len(kernel_feature_analysis(X, 10, kernel="linear")) == 3
     with pytest.raises(ValueError, match="n_features"):
-        kernel_feature_analysis("rbf", X, 0)
+        kernel_feature_analysis(X, 0)

@@ -25,6 +25,7 @@ def couple(pairs: Floats, n_classes: int) -> Floats:
     pairs : array of shape (n_samples, n_classes · (n_classes − 1) / 2)
         P(first class) if only the two of a pair were possible.
     n_classes : int
+        How many classes.
 
     Examples
     --------

@@ -25,11 +25,21 @@ _FIRST = 1e-5
 
 
 class Transduction(NamedTuple):
-    """What `transduce` found."""
+    """What `transduce` found.
 
-    model: SVC  # trained on all samples
-    labels: Any  # of all samples, as given or found
-    switches: int  # pairs of labels that were exchanged
+    Attributes
+    ----------
+    model : SVC
+        Trained on all samples.
+    labels : array of shape (n_samples,)
+        As given, or found.
+    switches : int
+        How many pairs of labels were exchanged.
+    """
+
+    model: SVC
+    labels: Any
+    switches: int
 
 
 def transduce(
@@ -48,9 +58,10 @@ def transduce(
     model : SVC
         Its parameters are used; it is not changed.
     X : array, CSR matrix or sequence of samples
+        With and without labels.
     y : array of shape (n_samples,)
         The labels, and `unlabelled` where there is none.
-    unlabelled : default=-1
+    unlabelled : label, default=-1
         What stands for no label, as in scikit-learn.
     positive_share : float, optional
         The share of the unlabelled samples that belong to the second class; by default as among the others.

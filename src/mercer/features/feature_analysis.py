@@ -17,10 +17,10 @@ from mercer.rkhs import Function, bound_kernel
 
 
 def kernel_feature_analysis(
-    kernel: Any,
     X: Data,
     n_features: int,
     *,
+    kernel: Any = "rbf",
     candidates: int | None = None,
     normalise: bool = True,
     random_state: Any = None,
@@ -32,15 +32,18 @@ def kernel_feature_analysis(
 
     Parameters
     ----------
-    kernel : Kernel or str
-        Parameters that depend on data are read off X.
     X : array, CSR matrix or sequence of samples
+        The data, and the candidates among them.
     n_features : int
+        How many functions.
+    kernel : Kernel or str, default="rbf"
+        Parameters that depend on data are read off X.
     candidates : int, optional
         How many samples, drawn at random, are looked at; None: all.
     normalise : bool, default=True
         Divide each candidate by the sum of its coefficients' sizes after every step, as kernlab's `kfa` does.
     random_state : int, RandomState or None
+        Of the draw.
 
     Returns
     -------
@@ -52,7 +55,7 @@ def kernel_feature_analysis(
     >>> import numpy as np
     >>> from mercer.features import kernel_feature_analysis
     >>> X = np.array([[0.0], [0.1], [3.0], [3.1], [9.0]])
-    >>> found = kernel_feature_analysis("rbf", X, 2)
+    >>> found = kernel_feature_analysis(X, 2)
     >>> [len(f.coefficients) for f in found]
     [1, 2]
     >>> abs(round(found[0].inner(found[1]), 12))

@@ -16,21 +16,34 @@ from mercer.rkhs import bound_kernel
 
 
 class IncompleteCholesky(NamedTuple):
-    """Z of shape (n_samples, rank), the samples that its columns came from, and what is left of the diagonal."""
+    """A factor of a kernel matrix.
+
+    Attributes
+    ----------
+    Z : array of shape (n_samples, rank)
+        The factor.
+    pivots : array of int
+        The samples that its columns came from.
+    residual : array of shape (n_samples,)
+        What is left of the diagonal.
+    """
 
     Z: Floats
     pivots: Indices
     residual: Floats
 
 
-def incomplete_cholesky(kernel: Any, X: Data, tol: float = 1e-3, max_rank: int | None = None) -> IncompleteCholesky:
+def incomplete_cholesky(
+    X: Data, *, kernel: Any = "rbf", tol: float = 1e-3, max_rank: int | None = None
+) -> IncompleteCholesky:
     """Z with K ≈ ZZᵀ: column after column, until no k(x, x) is missed by more than `tol`.
 
     Parameters
     ----------
-    kernel : Kernel or str
-        Parameters that depend on data are read off X.
     X : array, CSR matrix or sequence of samples
+        The rows of K.
+    kernel : Kernel or str, default="rbf"
+        Parameters that depend on data are read off X.
     tol : float, default=1e-3
         What may be left of the diagonal.
     max_rank : int, optional
@@ -47,7 +60,7 @@ def incomplete_cholesky(kernel: Any, X: Data, tol: float = 1e-3, max_rank: int |
     >>> from mercer.features import incomplete_cholesky
     >>> from mercer.kernels import Gaussian
     >>> X = np.linspace(0, 1, 200)[:, None]
-    >>> found = incomplete_cholesky(Gaussian(gamma=1.0), X, tol=1e-6)
+    >>> found = incomplete_cholesky(X, kernel=Gaussian(gamma=1.0), tol=1e-6)
     >>> found.Z.shape[1] < 10, bool(np.abs(Gaussian(gamma=1.0)(X) - found.Z @ found.Z.T).max() <= 1e-6)
     (True, True)
     """

@@ -204,7 +204,7 @@ def _weighted_median(values: Floats, share: Floats) -> float:
     return float(0.5 * (values[order[lower]] + values[order[upper]]))
 
 
-def sigest(X: Samples, share: float = 0.5, *, random_state: Any = None) -> Floats:
+def sigest(X: Samples, *, share: float = 0.5, random_state: Any = None) -> Floats:
     """Good values of gamma for the Gaussian: the 10 %, 50 % and 90 % quantiles of 1/‖x − z‖² over random pairs.
 
     kernlab's `sigest` (B. Caputo et al., 2002), in increasing order; any value between the outer two will do. kernlab
@@ -213,9 +213,11 @@ def sigest(X: Samples, share: float = 0.5, *, random_state: Any = None) -> Float
     Parameters
     ----------
     X : array or CSR matrix of shape (n_samples, n_features)
+        The samples.
     share : float, default=0.5
         As many pairs are drawn as this share of the samples.
     random_state : int, RandomState or None
+        Of the draw.
 
     Examples
     --------

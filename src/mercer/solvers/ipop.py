@@ -11,7 +11,7 @@ which needs H to be positive semi-definite and, where its factor is not zero, a 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,17 @@ from mercer.solvers.qp import NAMES, ask
 
 
 class QPAnswer(NamedTuple):
-    """x, the multipliers of Ax, its value, a lower bound on the minimum (up to rounding), and how far x is outside."""
+    """What a package found, and what that is worth.
+
+    Attributes
+    ----------
+    x, y : array
+        The point, and the multipliers of Ax.
+    value, bound : float
+        c'x + ½x'Hx, and what no feasible point is below, up to rounding.
+    outside : float
+        How far Ax is outside of its bounds.
+    """
 
     x: Floats
     y: Floats
@@ -49,13 +59,17 @@ def ipop(
     Parameters
     ----------
     c : array of shape (n,)
+        The linear part.
     H : array of shape (n, n)
         Symmetric and positive semi-definite.
     A : array of shape (m, n)
+        A row for each constraint.
     b, r : arrays of shape (m,)
         r = 0 makes a row an equality; b and r are finite.
     l, u : arrays of shape (n,), or numbers
+        May be infinite.
     solver : {"qp", "qp:piqp", "qp:quadprog", "qp:osqp", "qp:cvxopt"}, default="qp"
+        The package: clarabel, or the one that is named.
 
     Returns
     -------
@@ -99,6 +113,3 @@ def ipop(
     bound = value + float(lowest.sum()) + float(np.minimum(0.0, y * r).sum()) - float(y @ ends)
     outside = float(np.maximum(-ends, ends - r).max(initial=0.0))
     return QPAnswer(x, y, value, bound if np.isfinite(bound) else -np.inf, max(0.0, outside))
-
-
-__all__: Any = ["QPAnswer", "ipop"]

@@ -14,10 +14,18 @@ from mercer.runtime.optional import require
 
 @dataclass(frozen=True, eq=False)
 class FormulaModel:
-    """A machine that was trained by a formula: it takes tables with the formula's columns."""
+    """A machine that was trained by a formula: it takes tables with the formula's columns.
 
-    model: Any  # fitted
-    spec: Any  # formulaic's, of the right side
+    Attributes
+    ----------
+    model : estimator
+        Fitted.
+    spec : ModelSpec
+        Formulaic's, of the right side.
+    """
+
+    model: Any
+    spec: Any
 
     def _rows(self, data: Any) -> Floats:
         return _columns(self.spec.get_model_matrix(data))
@@ -40,6 +48,7 @@ def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
     Parameters
     ----------
     model : estimator
+        It is not changed.
     formula : str
         Such as ``"y ~ a + b"``, ``"y ~ ."`` or ``"y ~ poly(a, 2) - b"``.
     data : table

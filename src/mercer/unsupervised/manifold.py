@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import lu_factor, lu_solve
 from sklearn.neighbors import kneighbors_graph
 
 from mercer.arrays import Data, Floats
-from mercer.kernels import FromFunction, Kernel
+from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix, dense
 from mercer.parameters import not_negative
 from mercer.rkhs import bound_kernel
@@ -38,7 +37,9 @@ class _Bent:
         return np.asarray(out)
 
 
-def manifold_kernel(kernel: Any, X: Data, tau: float = 1.0, *, n_neighbors: int = 6, graph: Any = None) -> FromFunction:
+def manifold_kernel(
+    X: Data, *, kernel: Any = "rbf", tau: float = 1.0, n_neighbors: int = 6, graph: Any = None
+) -> Kernel:
     """k̃ of a kernel and all samples, with or without labels: f is to change little between neighbours.
 
     It holds a matrix of n_samples² numbers. `SVC`, `RLSClassifier` and `RLSRegressor` with it, fitted on the samples
@@ -46,10 +47,10 @@ def manifold_kernel(kernel: Any, X: Data, tau: float = 1.0, *, n_neighbors: int 
 
     Parameters
     ----------
-    kernel : Kernel or str
-        k. Parameters that depend on data are read off X.
     X : array or CSR matrix of shape (n_samples, n_features)
         The samples that the graph joins.
+    kernel : Kernel or str, default="rbf"
+        k. Parameters that depend on data are read off X.
     tau : float, default=1.0
         τ, the price of f'Lf over that of ‖f‖².
     n_neighbors : int, default=6
@@ -59,7 +60,7 @@ def manifold_kernel(kernel: Any, X: Data, tau: float = 1.0, *, n_neighbors: int 
 
     Returns
     -------
-    FromFunction
+    Kernel
 
     Examples
     --------
@@ -70,7 +71,7 @@ def manifold_kernel(kernel: Any, X: Data, tau: float = 1.0, *, n_neighbors: int 
     >>> turn = np.linspace(0, 2.8, 40)
     >>> X = np.vstack([np.c_[np.cos(turn), np.sin(turn)], np.c_[1 - np.cos(turn), 0.4 - np.sin(turn)]])
     >>> y = np.repeat([0, 1], 40)
-    >>> model = SVC(kernel=manifold_kernel(Gaussian(gamma=4.0), X, tau=10.0)).fit(X[[20, 60]], y[[20, 60]])
+    >>> model = SVC(kernel=manifold_kernel(X, kernel=Gaussian(gamma=4.0), tau=10.0)).fit(X[[20, 60]], y[[20, 60]])
     >>> model.score(X, y)
     1.0
     """
@@ -81,9 +82,9 @@ def manifold_kernel(kernel: Any, X: Data, tau: float = 1.0, *, n_neighbors: int 
     if graph is None:
         near = kneighbors_graph(samples, min(int(n_neighbors), n - 1))
         graph = near.maximum(near.T)
-    W = np.asarray(dense(graph) if sp.issparse(graph) else graph, dtype=np.float64)
+    W = np.asarray(dense(graph), dtype=np.float64)
     if W.shape != (n, n) or not np.isfinite(W).all() or (W < 0).any() or not np.array_equal(W, W.T):
         raise ValueError(f"graph must be a symmetric matrix of {n} × {n} numbers that are finite and not negative")
     L = tau * (np.diag(W.sum(axis=1)) - W)
     S = lu_solve(lu_factor(np.eye(n) + L @ k(samples)), L)
-    return FromFunction(_Bent(k, samples, 0.5 * (S + S.T)))
+    return as_kernel(_Bent(k, samples, 0.5 * (S + S.T)))
