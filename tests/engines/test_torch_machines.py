@@ -31,9 +31,8 @@ NEW = rng.normal(size=(9, 3))
 
 
 @pytest.fixture
-def solves_stay_there(monkeypatch):
-    """The state of small solves is kept on the device too, and float32 is used for them."""
-    monkeypatch.setattr(torch_gram, "FIELD_ROWS", 1)
+def float32_solves(monkeypatch):
+    """Small problems are solved in float32 too."""
     monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
 
 
@@ -51,7 +50,7 @@ def here(answer):
 
 
 @pytest.mark.parametrize(("name", "kind"), [cell for cell in CELLS if cell[1] != "callable"])
-def test_every_machine_reaches_the_reference_value(name, kind, device, solves_stay_there):
+def test_every_machine_reaches_the_reference_value(name, kind, device, float32_solves):
     reference = REFERENCES[name]
     X, y = problem()
     X = X.astype(np.float32).astype(np.float64)
@@ -79,7 +78,7 @@ def test_every_machine_reaches_the_reference_value(name, kind, device, solves_st
     [Gaussian(0.3), 2 * Gaussian(0.3) + 0.5, Linear(), Polynomial(3, 0.5, 1.0), Laplacian(0.4), "cosine"],
     ids=repr,
 )
-def test_every_recipe_gives_the_same_machine(kernel, device, solves_stay_there):
+def test_every_recipe_gives_the_same_machine(kernel, device, float32_solves):
     there = mercer.SVC(kernel=kernel, tol=1e-8).fit(tensor(X, device), y)
     with mercer.config_context(device="cpu"):
         core = mercer.SVC(kernel=kernel, tol=1e-8).fit(X, y)
@@ -134,7 +133,7 @@ def test_a_tensor_in_this_machines_memory_is_an_array_elsewhere():
     )
 
 
-def test_the_same_bits_twice(device, solves_stay_there):
+def test_the_same_bits_twice(device, float32_solves):
     def numbers():
         model = mercer.SVC(tol=1e-6).fit(tensor(X.astype(np.float32), device), y)
         ridge = mercer.RLSRegressor().fit(tensor(X, device), X[:, 0])
@@ -253,7 +252,7 @@ LABELS = np.random.default_rng(2).integers(2, size=3000)
     ],
     ids=["recipe", "composite", "SVR"],
 )
-def test_a_fit_ends_in_time_with_a_certificate(machine, device, solves_stay_there):
+def test_a_fit_ends_in_time_with_a_certificate(machine, device, float32_solves):
     begun = time.monotonic()
     with pytest.warns(ConvergenceWarning, match="max_time"):
         model = clone(machine).set_params(max_time=0.5).fit(tensor(MANY, device), LABELS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision
+from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.engines.torch import fused
 from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
 from mercer.engines.torch.field import TorchField
@@ -19,7 +19,6 @@ from mercer.engines.torch.samples import TorchSamples
 from mercer.gram.ball import Ball
 from mercer.gram.definite import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
-from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.linear_gram import linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
@@ -33,8 +32,6 @@ from mercer.problems.multiclass import JointProblem
 
 # Columns whose products are summed before they are added to others: what bounds a sum's rounding is their number.
 _SUMMED_COLUMNS = 2048
-# From this many rows on a solve's state is kept on the device, where problems have at most this many equalities.
-FIELD_ROWS, _MOST_GROUPS = 4000, 4
 # From this many rows on working sets are nested, with an eighth of the variables or this many: a round's own cost grows
 # with the rows (benchmarks/compare_gpu.py).
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
@@ -57,8 +54,20 @@ class Source:
         """All rows in a precision, made once."""
         assert self.formula is not None
         if dtype not in self._prepared:
-            self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
+            rows = self.formula.rows(self.X.rows, dtype)
+            if self.fuses:
+                ((x, norms),) = rows.parts
+                if dtype == torch.float32 or fused.narrow(x):
+                    rows = Rows([(fused.padded(x), norms)])
+            self._prepared[dtype] = rows
         return self._prepared[dtype]
+
+    @cached_property
+    def fuses(self) -> bool:
+        """Whether kernels of our own compute values and their sums: those of a Gaussian."""
+        recipe = None if self.formula is None or self.formula.cancels else self.formula.recipe
+        plain = recipe is not None and recipe.ending == "gaussian" and not recipe.constant
+        return plain and fused.available(self.X.rows)
 
     @cached_property
     def here(self) -> Gram:
@@ -139,7 +148,8 @@ class TorchGram:
 
     @property
     def outer_rows(self) -> int:
-        return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS else 0
+        alone = fused.available(self.like) and self.precisions[0] == np.float32
+        return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS and not alone else 0
 
     @property
     def chunk_rows(self) -> int:
@@ -215,6 +225,20 @@ class TorchGram:
             out[some] = to_host(self._block(everything[some], everything, dtype_of(dtype)))
         return out
 
+    def rounded(self) -> Values:
+        K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
+        everything = np.arange(self.n)
+        for some in self._strips(self.n, 8 * self.n):
+            rest = self._block(everything[some], everything[some.start :], torch.float64)
+            own = rest[:, : len(rest)]
+            rest[:, : len(rest)] = own.triu() + own.triu(1).T
+            K[some, some.start :] = rest
+            K[some.start :, some] = rest.T
+        K.diagonal().copy_(to_device(self.diagonal, K))
+        out = np.empty((self.n, self.n), dtype=np.float32)
+        torch.from_numpy(out).copy_(K)
+        return out
+
     def device_full(self, dtype: Any) -> Any:
         """All of K on the device."""
         out = torch.empty((self.n, self.n), dtype=dtype, device=self._source.X.rows.device)
@@ -240,6 +264,15 @@ class TorchGram:
         return self.device_block(left, right, dtype)
 
     # --- the same on the device ---------------------------------------------------------------------------------------
+
+    @property
+    def n_threads(self) -> int:
+        """Of this machine, for what a solve does here."""
+        return self._source.n_threads
+
+    @property
+    def features(self) -> int:
+        return self._source.X.shape[1]
 
     @property
     def like(self) -> Any:
@@ -268,6 +301,10 @@ class TorchGram:
             return (values + source.constant if source.constant else values).to(dtype)
         assert source.formula is not None
         self.evaluations += left.n * right.n
+        if dtype == torch.float32 and source.fuses and fused.narrow(left.parts[0][0]):
+            assert source.formula.recipe is not None
+            values = fused.tile32(*left.parts[0], *right.parts[0])
+            return values if source.formula.recipe.scale == 1.0 else values.mul_(source.formula.recipe.scale)
         return source.formula.block(left, right, proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
@@ -287,21 +324,22 @@ class TorchGram:
 
     def _fused(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
         """`device_sums` of a Gaussian by a kernel of our own, where there is one."""
-        formula = self._source.formula
-        recipe = None if formula is None or formula.cancels else formula.recipe
-        if recipe is None or recipe.ending != "gaussian" or recipe.constant or weights.ndim > 1 or not len(weights):
+        source = self._source
+        if not source.fuses or weights.ndim > 1 or not len(weights) or proven != (dtype == torch.float64):
             return None
-        (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
-        if dtype == torch.float32 and not proven and fused.takes(x):
-            return recipe.scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
-        if not (proven and fused.available(x)):
-            return None
+        assert source.formula is not None
+        assert source.formula.recipe is not None
+        scale, (x, x_norms), (z, z_norms) = source.formula.recipe.scale, left.parts[0], right.parts[0]
+        if dtype == torch.float32:
+            return scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
+        if fused.narrow(x) and fused.multiplies64():
+            return scale * fused.narrow64(x, x_norms, z, z_norms, weights)
         out = torch.zeros(len(x), dtype=torch.float64, device=x.device)
         for some in self._strips(len(x), 8 * min(_SUMMED_COLUMNS, len(z))):
             for start in range(0, len(z), _SUMMED_COLUMNS):
                 part = slice(start, start + _SUMMED_COLUMNS)
                 out[some] += fused.sums64(x[some] @ z[part].T, x_norms[some], z_norms[part], weights[part])
-        return recipe.scale * out
+        return scale * out
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows
@@ -353,9 +391,7 @@ class TorchGram:
         beta = problem.feasible_start() if beta is None else beta
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
-        if self.n >= FIELD_ROWS and len(problem.totals) <= _MOST_GROUPS:
-            return TorchField(self, problem, beta, u, dtype)
-        return HostField(self, problem, beta, u, self._source.n_threads)
+        return TorchField(self, problem, beta, u, dtype)
 
     def joint_field(
         self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64
