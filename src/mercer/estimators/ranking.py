@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Data, Floats, Indices, Weights, freeze
 from mercer.data import samples
 from mercer.data.exact_parts import exact_parts
-from mercer.engine import on_host
+from mercer.engine import on_host, placed
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
@@ -165,8 +165,8 @@ class RankSVM(MachineMethods, Machine):
         ----------
         X, y, sample_weight, qid : as in `fit`
         """
-        f = self.predict(X)
-        _, (level, group) = _levels(y, on_host(qid))
+        f = self.predict(placed(X))
+        _, (level, group) = _levels(on_host(y), on_host(qid))
         problem = RankProblem(level, group, samples.weights(on_host(sample_weight), len(f)), 1.0)
         weight = problem.weight[:, None]
         wrong, behind, pairs = (
