@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from mercer import SVC, LinearSVC, RankSVM
 from mercer.certificates.ranking import certify_ranking
 from mercer.gram import gram_for
+from mercer.gram.ball import Ball
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.solution import Stop
-from mercer.solvers.ranking import solve_ranking
+from mercer.solvers.ranking import Zone, solve_ranking
 
 
 def problem(n=60, groups=4, levels=4, seed=0, features=3):
@@ -143,6 +144,48 @@ def test_no_certificate_claims_too_much(seed):
         assert claim.dual <= value
         assert claim.gap >= primal - value
     assert proof.relative_gap < 1e-6 or proof.primal < 1e-9
+
+
+class Off:
+    """A Gram whose products are wrong by as much as they say."""
+
+    levels = (np.float64,)
+    positive_definite = "yes"
+
+    def __init__(self, gram, by):
+        self.gram, self.by, self.reach = gram, by, gram.reach
+
+    def product_bound(self, coefficients, rows=None, level=np.float64):
+        return Ball(self.gram.product(coefficients) + self.by, np.abs(self.by) * (1 + 1e-12) + 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_errors_of_the_products_are_counted(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, (10, 2)).astype(float)
+    ranks = RankProblem(np.arange(10) % 3, np.arange(10) % 2, np.ones(10), 0.7)
+    gram = gram_for(Linear(), X)
+    found, _ = solve_ranking(ranks, gram, Stop(tol=1e-9, max_iter=100))
+    primal, value = true_values(ranks, X @ X.T, found.beta, found.dual)
+    for by in (0.2 * rng.normal(size=10), np.where(ranks.level > 0, 0.3, -0.3)):
+        claim = certify_ranking(ranks, Off(gram, by), found.beta, found.dual)
+        assert claim.primal >= primal
+        assert claim.dual <= value
+    nothing = RankDual(2.0 * ranks.level, 1.0, np.empty(0))
+    claim = certify_ranking(ranks, Off(gram, 0.3 * ranks.level), np.zeros(10), nothing)
+    assert claim.primal >= true_values(ranks, X @ X.T, np.zeros(10), nothing)[0]  # all hinges are 1
+
+
+def test_a_zone_by_its_sums_is_that_of_its_pairs():
+    rng = np.random.default_rng(0)
+    ranks = RankProblem(rng.integers(0, 6, 40), rng.integers(0, 2, 40), rng.choice([1.0, 2.5], 40), 0.3)
+    u, V = rng.normal(size=40), rng.normal(size=(40, 3))
+    kept, summed = Zone(ranks, u, 0.8, 10**6), Zone(ranks, u, 0.8, 0)
+    assert summed.pairs is None
+    assert kept.pairs is not None
+    for name in ("loss", "cost", "gain", "below", "target"):
+        np.testing.assert_allclose(getattr(summed, name), getattr(kept, name), atol=1e-10)
+    np.testing.assert_allclose(summed.curved(V), kept.curved(V), atol=1e-10)
 
 
 def test_zones_too_large_to_keep_are_summed():

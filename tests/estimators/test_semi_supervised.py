@@ -36,6 +36,22 @@ def test_transduction_ends_where_no_exchange_helps():
         assert objective(other) >= best - 1e-6
 
 
+@pytest.mark.parametrize("seed", [6, 13, 17])
+def test_labels_are_exchanged_where_that_lowers_the_objective(seed):
+    rng = np.random.default_rng(seed)
+    samples = np.vstack([rng.normal(size=(15, 2)), rng.normal([2.5, 0.0], 1.0, size=(15, 2))])
+    y = np.full(30, -1)
+    y[[0, 15]] = 0, 1
+    machine = SVC(C=1.0, kernel="linear", tol=1e-6)
+    found = transduce(machine, samples, y, positive_share=0.5)
+    assert found.switches > 0
+    f = machine.fit(samples[[0, 15]], [0, 1]).decision_function(samples)  # what it started from
+    first = y.copy()
+    first[y < 0] = 0
+    first[np.flatnonzero(y < 0)[np.argsort(-f[y < 0])[:14]]] = 1
+    assert found.model.certificate_.primal < machine.fit(samples, first).certificate_.dual
+
+
 def test_transduction_helps_and_keeps_the_share_that_is_given():
     y = np.full(24, -1)
     y[[0, 23]] = [0, 1]
@@ -117,5 +133,8 @@ def test_ipop_solves_and_bounds():
         z = z - np.linalg.pinv(A) @ (A @ z - np.clip(A @ z, [-0.2, 0.1], [0.3, 0.1]))
         if (np.abs(z) <= 1).all():
             assert c @ z + 0.5 * z @ H @ z >= found.bound - 1e-9
+    above = ipop([-1.0, -1.0], 0.1 * np.eye(2), [[1.0, 1.0]], [0.0], 0.0, 5.0, [1.0])  # Ax at its upper end
+    np.testing.assert_allclose(above.x, [0.5, 0.5], atol=1e-7)
+    assert -1e-9 <= above.value - above.bound < 1e-7
     with pytest.raises(ValueError, match="symmetric"):
         ipop(c, B, A, [0, 0], 0, 1, [0, 0])
