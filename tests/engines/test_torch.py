@@ -18,7 +18,7 @@ from contracts.gram_contract import (
 )
 from gram.test_bounds import Scaled, apart, lost, norms
 from mercer.gram import gram_for
-from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid
+from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, Precomputed, Sigmoid
 from reference.decimals import decimals, hundred_digits, tanh
 from reference.exact_kernels import Formula
 from reference.problems import machine_problem, machines
@@ -66,6 +66,9 @@ COMPOSITES = {
     "sum and product": Gaussian(0.3) + Linear() * Laplacian(0.2),
     "power": (0.5 * Gaussian(0.3) + 1.0) ** 3,
     "exponential": (0.1 * Cosine() + Gaussian(0.1)).exp(),
+    "normalised": Polynomial(2, 0.5, 1.0).normalised(),
+    "normalised sum": 2 * (Gaussian(0.3) + Linear()).normalised() * Laplacian(0.2),
+    "limit": Matern(nu=np.inf) + Gaussian(0.3).normalised(),
 }
 
 

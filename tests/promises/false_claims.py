@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from engines.opaque import Opaque, show
-from mercer import kernels
+from mercer import config_context, kernels
 from mercer.gram.prepared import PreparedSamples
 from reference.cancelling_data import given, labels, samples, targets, weights
 from reference.decimals import ONE, ZERO, decimals, hundred_digits
@@ -120,6 +120,11 @@ def both_kernels(name, gamma, width, d):
             return Formula("matern", 1 / length**2), {"kernel": kernels.Matern(nu=1.5, length_scale=length)}
         case "chi2":
             return Formula("chi2", plain), {"kernel": kernels.Chi2(gamma=plain)}
+        case "anova":
+            return Formula("anova", square), {"kernel": kernels.ANOVA(gamma=square)}
+        case "columns":
+            some = kernels.Gaussian(gamma=square).on([0]) + square * kernels.Linear().on([d - 1])
+            return Formula("columns", square), {"kernel": some}
         case "callable":
             return Formula("callable", square), {"kernel": _function(square)}
         case "sum":
@@ -142,6 +147,8 @@ KERNELS = [
     "Linear()",
     "matern",
     "chi2",
+    "anova",
+    "columns",
     "callable",
     "sum",
 ]
@@ -184,7 +191,9 @@ def on_the_engine(X):
 
 
 def computed_by(engine) -> AbstractContextManager[Any]:
-    """While kernel values are computed there; X of the right type chooses the opaque engine."""
+    """While kernel values are computed there, or on a device; X of the right type chooses the opaque engine."""
+    if engine not in ENGINES:
+        return config_context(device=engine)
     return patch.object(PreparedSamples, "of", lambda *_: None) if engine == "blocks" else nullcontext()
 
 

@@ -72,13 +72,13 @@ def test_what_a_row_names_is_there(row):
 def test_no_row_has_gone():
     """There may be more: these are the rows of the specification, its last part item by item."""
     least = {
-        "Kernels and their space": 10,
+        "Kernels and their space": 11,
         "Machines": 8,
         "Solvers": 10,
         "Regularized least squares": 6,
         "Theory as numbers": 11,
         "Choosing and shrinking a model": 5,
-        "What a second reading found": 31,
+        "What a second reading found": 32,
     }
     assert {title: len(rows) for title, rows in SECTIONS.items()} == least
     assert len({row["what"] for row in ROWS}) == len(ROWS)

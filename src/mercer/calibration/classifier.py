@@ -17,7 +17,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
+from mercer.fitting.pipeline.machine import ModelMethods, answers_as_asked, attach_named, score_of_classifier
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
@@ -26,7 +26,7 @@ from mercer.parameters import one_of
 HELD_OUT = "held-out"
 
 
-class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
@@ -37,8 +37,8 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
     ----------
     estimator : a classifier of mercer, optional
         What is calibrated; SVC() unless told. It may be the last step of a Pipeline, all of which is fitted again in
-        every fold, or stand in `mercer.tabular`. Of a FrozenEstimator, which was trained on other samples, the
-        decision values are taken as they are; there are no folds.
+        every fold, or stand in `mercer.tabular` or a search, whose choice the folds keep. Of a FrozenEstimator, which
+        was trained on other samples, the decision values are taken as they are; there are no folds.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
         "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
         never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
@@ -186,6 +186,9 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
         return np.asarray(self.p_values(X) > alpha)
 
+    def _inside(self) -> Any:
+        return getattr(self, "estimator_", SVC() if self.estimator is None else self.estimator)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = (SVC() if self.estimator is None else self.estimator).__sklearn_tags__()
@@ -194,6 +197,7 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
 
 
 answers_as_asked(CalibratedClassifier)
+attach_named(CalibratedClassifier)
 
 
 def calibrate_classifier(

@@ -27,18 +27,19 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
+from mercer.fitting.pipeline.machine import ModelMethods, answers_as_asked, attach_named, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, weight_option, without_names
 from mercer.parameters import one_of
+from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 
 
-class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -103,6 +104,7 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
     def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
         X, sample_weight = placed(X), on_host(sample_weight)
         y = column_or_1d(on_host(y), warn=True).astype(np.float64)
+        asked = ask(machine)
         check_same_length(X, y)
         self.estimator_ = machine
         if isinstance(cv, str):
@@ -113,13 +115,14 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         if cv == HELD_OUT:
             self.residuals_ = np.abs(y - machine.predict(X))
         elif cv == LEAVE_ONE_OUT:
-            if not isinstance(machine, RLSRegressor | SVR):
+            inner = machine if asked.steps else asked.machine
+            if not isinstance(inner, RLSRegressor | SVR):
                 raise ValueError(
                     f"cv='leave-one-out' is for RLSRegressor and SVR, not {type(machine).__name__}; use a number of "
                     "folds, or sklearn.model_selection.LeaveOneOut()"
                 )
-            way: Any = LeaveOneOutFunctions if isinstance(machine, RLSRegressor) else FunctionsLeftOut
-            self._functions_ = way.of(machine, X, y, sample_weight)
+            way: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
+            self._functions_ = way.of(inner, X, y, sample_weight)
             self.residuals_ = np.abs(self._functions_.residuals)
         else:
             self._learn_folds(machine, X, y, sample_weight)
@@ -186,6 +189,9 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
 
+    def _inside(self) -> Any:
+        return getattr(self, "estimator_", SVR() if self.estimator is None else self.estimator)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = (SVR() if self.estimator is None else self.estimator).__sklearn_tags__()
@@ -194,6 +200,7 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
 
 
 answers_as_asked(CalibratedRegressor)
+attach_named(CalibratedRegressor)
 
 
 def calibrate_regressor(

@@ -77,7 +77,7 @@ def value_error(kernel: Kernel, *samples: Any) -> float:
         return 0.0
     n_terms = max(map(kernel.n_terms, samples))
     if kernel.compares != "vectors":
-        return gamma(64 + n_terms)
+        return gamma((64 + n_terms) * kernel.n_factors)
     stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
     return generic_error(n_terms, stretched, kernel.n_factors)
 

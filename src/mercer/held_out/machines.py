@@ -1,4 +1,4 @@
-"""Machines without a fold, and what they say of its samples; also those inside of pipelines, tables and frozen models.
+"""Machines without a fold, and what they say of its samples; also those inside of pipelines, tables and the like.
 
 What is around a machine sees the samples first, and the machine what that makes of them.
 """
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
@@ -21,23 +20,19 @@ from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
 from mercer.runtime.progress import Reporter
+from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
 
 def machine_of(model: Any) -> Any:
     """The machine that decides; the model itself where nothing is around it."""
-    return _steps_of(model)[-1][1]
+    return ask(model).machine
 
 
 def decision_values(model: Any, X: Any) -> Floats:
     """The machine's decision values, a column for each plane, on what the steps before it make of X."""
-    *before, (_, machine) = _steps_of(model)
-    for outer, _ in before:
-        if isinstance(outer, Pipeline):
-            X = outer[:-1].transform(X) if len(outer.steps) > 1 else X
-        elif not isinstance(outer, FrozenEstimator):
-            X = outer.encode(X)
-    values: Floats = machine._decision(X)
+    asked = ask(model)
+    values: Floats = asked.machine._decision(asked.rows(X))
     return values
 
 
@@ -46,8 +41,9 @@ def without_names(owner: Any, X: Any) -> tuple[Any, Any]:
 
     So one warning, about the owner, says that names are missing, and none if they were taken from it (as shap does).
     """
-    model = owner.estimator_
-    if not hasattr(model, "feature_names_in_") or machine_of(model) is not model:
+    asked = ask(owner.estimator_)
+    model = owner.estimator_ if asked.steps else asked.machine
+    if asked.steps or not hasattr(model, "feature_names_in_"):
         return model, X
     X, model = samples.vectors(owner, X, reset=False), copy(model)
     del model.feature_names_in_
@@ -63,22 +59,6 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
         name, model = model.steps[-1]
         path.insert(-1, name)
     return {"__".join(path): weight}
-
-
-def _steps_of(model: Any) -> list[tuple[Any, Any]]:
-    """What is around the machine, from the outside, each with what it holds; the last is the machine, twice."""
-    found: list[tuple[Any, Any]] = []
-    while True:
-        if isinstance(model, Pipeline):
-            inner = model.steps[-1][1]
-        elif isinstance(model, FrozenEstimator):
-            inner = model.estimator
-        elif hasattr(model, "encode"):  # a table's columns
-            inner = getattr(model, "estimator_", model.estimator)
-        else:
-            return [*found, (model, model)]
-        found.append((model, inner))
-        model = inner
 
 
 class FoldLines:
@@ -105,8 +85,9 @@ def out_of_fold(
     The machine is a fitted one, whose kernel all folds share. A sample has NaN where it is on neither side of a plane.
     `done` is told how many more folds are done.
     """
-    if machine_of(machine) is machine:
-        found = values_from_solution(machine, X, y, weight, splits, done)
+    asked = ask(machine)
+    if not asked.steps:
+        found = values_from_solution(asked.machine, X, y, weight, splits, done)
         if found is not None:
             return found
     out: Any = None
@@ -123,15 +104,18 @@ def fold_machines(
 ) -> Iterator[tuple[Any, Indices, Any]]:
     """One machine for each fold, with the kernel of the given one, and the places and samples that it left out.
 
-    What is around a machine is fitted again with it, and the kernel with what that makes of the samples.
+    What is around a machine is fitted again with it, and the kernel with what that makes of the samples; but searches
+    have chosen.
     """
-    if machine_of(machine) is not machine:
+    asked = ask(machine)
+    if asked.steps:
         for train, test in splits:
-            part = clone(machine)
+            part = asked.settled()
             options = weight_option(part, None if weight is None else weight[train])
             part.fit(*_safe_split(part, X, y, train), **options)
             yield part, test, _safe_split(part, X, None, test, train)[0]
         return
+    machine = asked.machine
     kernel = getattr(machine, "kernel_", None)
     X = read_samples(machine, X, kernel, reset=False)
     precomputed = kernel is not None and kernel.accepts == "gram"

@@ -6,6 +6,7 @@ A kernel is normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +40,13 @@ class Composite(Kernel):
         """The kernels it is made of, by parameter name."""
         return {name: getattr(self, name) for name in self._part_names}
 
+    # Whether values follow from those of the parts alone, as `combined` says.
+    combines = False
+
+    def combined(self, parts: list[list[Any]]) -> list[Any]:
+        """k(x, z), k(x, x) and k(z, z) from those of each part, which it may overwrite: arrays, or an engine's own."""
+        raise NotImplementedError
+
     def _check(self) -> None:
         for name, part in self.parts.items():
             if not isinstance(part, Kernel):
@@ -71,6 +79,9 @@ class Composite(Kernel):
             X = part._samples(X)
         return X
 
+    def sequence(self, sample: Any, name: str) -> str:
+        return next(iter(self.parts.values())).sequence(sample, name)
+
     @property
     def bound(self) -> bool:
         return all(part.bound for part in self.parts.values())
@@ -99,9 +110,9 @@ class Composite(Kernel):
         rule = self._rules[0]
         return None if rule is None else rule(*(part.recipe() for part in self.parts.values()), *self._own_number())
 
-    def terms(self) -> Terms | None:
+    def terms(self, d: int) -> Terms | None:
         rule = self._rules[1]
-        return None if rule is None else rule(*(part.terms() for part in self.parts.values()), *self._own_number())
+        return None if rule is None else rule(*(part.terms(d) for part in self.parts.values()), *self._own_number())
 
     def _own_number(self) -> list[float]:
         return [] if self._number is None else [getattr(self, self._number)]
@@ -132,6 +143,10 @@ class Composite(Kernel):
     @property
     def differentiable(self) -> Answer:
         return self._follows("differentiable")
+
+    @property
+    def positive_values(self) -> Answer:
+        return self._follows("positive_values")
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -176,6 +191,18 @@ class Normalised(Composite):
             out /= rows[:, None]
             out /= columns
         return out
+
+    combines = True
+
+    def combined(self, parts: list[list[Any]]) -> list[Any]:
+        values, left, right = parts[0]
+        if not bool((left > 0).all()) or not bool((right > 0).all()):
+            raise ValueError(
+                f"{self.kernel!r} cannot be normalised: k(x, x) must be > 0 for every sample; leave other samples out, "
+                "or add a constant to the kernel"
+            )
+        values = values / (left[:, None] if values.ndim == 2 else left) ** 0.5 / right**0.5
+        return [values, left / left, right / right]
 
     @property
     def n_factors(self) -> int:
@@ -327,6 +354,9 @@ class PulledBack(_ThroughFunction):
         self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
 
+    def sequence(self, sample: Any, name: str) -> str:
+        return Kernel.sequence(self, sample, name)
+
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if self.kernel.bound:
@@ -358,6 +388,10 @@ class PulledBack(_ThroughFunction):
     @property
     def unit_diagonal(self) -> Answer:
         return "yes" if self.kernel.unit_diagonal == "yes" else "depends"
+
+    @property
+    def positive_values(self) -> Answer:
+        return "yes" if self.kernel.positive_values == "yes" else "depends"
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"

@@ -45,8 +45,10 @@ def multiplies64() -> bool:
     return tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 6)
 
 
-def padded(x: Any) -> Any:
-    """Rows with zeros behind them, as the kernels take them."""
+def padded(x: Any, dtype: Any) -> Any:
+    """Rows with zeros behind them, as the kernels take them; wide ones in float64 are multiplied by torch."""
+    if dtype == torch.float64 and not narrow(x):
+        return x
     d = x.shape[1]
     width = max(16, triton.next_power_of_2(d)) if narrow(x) else -(-d // _STEP) * _STEP
     return x if width == d else torch.nn.functional.pad(x, (0, width - d))
@@ -148,7 +150,7 @@ if triton is not None:
             total += tl.sum(values * weight[None, :], 1)
         tl.store(OUT + r, total, mask=r < n)
 
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    @triton.jit
     def _first_of(h1, i1, room1, d1, low1, h2, i2, room2, d2, low2):  # type: ignore[no-untyped-def]  # Triton reads it
         """Of two that may grow the one with the larger gradient, and the larger of two minus those that may fall."""
         one = (h1 > h2) | ((h1 == h2) & (i1 < i2))
@@ -157,7 +159,7 @@ if triton is not None:
             tl.maximum(low1, low2),
         )  # fmt: skip
 
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    @triton.jit
     def _partner_of(g1, i1, room1, h1, c1, g2, i2, room2, h2, c2):  # type: ignore[no-untyped-def]  # Triton reads it
         """Of two partners the one with the larger gain."""
         one = (g1 > g2) | ((g1 == g2) & (i1 < i2))

@@ -279,7 +279,7 @@ def _tell_unknown_classes(class_weight: dict[Any, Any], y: ArrayLike | None) -> 
 def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: bool) -> Any:
     """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
     if kernel is not None and kernel.accepts == "sequences":
-        return samples.sequences(X)
+        return samples.sequences(X, kernel)
     checked = samples.vectors(machine, X, reset=reset)
     remark = samples.rounding_remark(X, checked)
     if remark is not None:
