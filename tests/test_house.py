@@ -61,6 +61,7 @@ RANK = {
     "teaching": 9,
     "toy": 9,
     "theory": 9,
+    "bayes": 9,
     "cli": 10,
     "libsvm": 10,
     "__init__": 11,
@@ -140,12 +141,15 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised", "bayes"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
-        # A Gaussian process is no fit, and its covariance matrix is factored where it lives.
+        # A Gaussian process is no fit, and its covariance matrix is factored where it lives; nor is a criterion.
         # An engine leaves to this machine what it does not compute itself.
-        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory"}),
+        (
+            {"gram_for", "rows_for", "cross_for"},
+            {"fitting", "gram", "engines", "unsupervised", "theory", "bayes", "selection"},
+        ),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),
@@ -179,6 +183,7 @@ TAKES_K = {
     "solvers/qp.py": "a package of others solves it",
     "solvers/ranking.py": "differences of its rows are factored, of other pairs at every step",
     "solvers/active_set/sets.py": "rows are read one at a time, in an order that is known only then",
+    "fitting/families/kernel_weights.py": "kernels are added up with weights that change",
     "solvers/dual/certified.py": "it is one block of a small problem",
     "solvers/dual/decomposition.py": "it is one block of a small problem",
     "unsupervised/points.py": "it is K of the landmarks",

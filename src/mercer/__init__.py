@@ -15,6 +15,8 @@ __all__ = [
     "CalibratedRegressor",
     "Certificate",
     "Compression",
+    "GaussianProcessClassifier",
+    "GaussianProcessRegressor",
     "KernelCCA",
     "KernelKMeans",
     "KernelMachine",
@@ -25,6 +27,8 @@ __all__ = [
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
+    "MKLClassifier",
+    "MKLRegressor",
     "NuSVC",
     "NuSVR",
     "NystromRLS",
@@ -37,6 +41,7 @@ __all__ = [
     "RLSRegressor",
     "RLSRegressorCV",
     "RankSVM",
+    "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
     "TunedOneClassSVM",
@@ -50,6 +55,8 @@ __all__ = [
     "config_context",
     "export_c",
     "get_config",
+    "kernel_alignment",
+    "learn_kernel",
     "leave_one_out",
     "linear_path",
     "load",
@@ -66,6 +73,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.bayes import GaussianProcessClassifier, GaussianProcessRegressor, RelevanceVectorRegressor
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.compression import Compression, compress
@@ -78,6 +86,8 @@ if TYPE_CHECKING:
         KernelMachineRegressor,
         LinearSVC,
         LinearSVR,
+        MKLClassifier,
+        MKLRegressor,
         NuSVC,
         NuSVR,
         NystromRLS,
@@ -99,6 +109,8 @@ if TYPE_CHECKING:
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.runtime.versions import show_versions
+    from mercer.selection.alignment import kernel_alignment
+    from mercer.selection.learn_kernel import learn_kernel
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
@@ -108,6 +120,7 @@ if TYPE_CHECKING:
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
 else:
     _ELSEWHERE = {
+        "bayes": "GaussianProcessClassifier GaussianProcessRegressor RelevanceVectorRegressor",
         "calibration": "CalibratedClassifier CalibratedRegressor",
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
@@ -119,6 +132,8 @@ else:
         "fitting.families.alpha_proof": "certify",
         "kernels": "check_kernel",
         "paths": "CPath LeaveOneOutResult leave_one_out svm_path",
+        "selection.alignment": "kernel_alignment",
+        "selection.learn_kernel": "learn_kernel",
         "selection.result": "TuningResult",
         "selection.tune": "tune",
         "selection.tuned": "TunedOneClassSVM TunedSVC TunedSVR",
@@ -132,8 +147,8 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "arrays calibration certificates compression config data datasets displays engine errors estimators explain "
-        "features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime selection "
+        "arrays bayes calibration certificates compression config data datasets displays engine errors estimators "
+        "explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime selection "
         "solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
@@ -142,7 +157,6 @@ else:
         "LSSVM": "RLSClassifier or RLSRegressor",
         "KernelLogisticRegression": 'KernelMachine("logistic")',
         "GaussianProcess": "theory.GaussianProcess",
-        "GaussianProcessRegressor": "theory.GaussianProcess",
         "RBF": "kernels.Gaussian",
         "xi_alpha": "paths.xi_alpha",
     }

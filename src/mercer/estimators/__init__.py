@@ -12,6 +12,8 @@ __all__ = [
     "KernelMachineRegressor",
     "LinearSVC",
     "LinearSVR",
+    "MKLClassifier",
+    "MKLRegressor",
     "NuSVC",
     "NuSVR",
     "NystromRLS",
@@ -29,6 +31,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachineClassifier, KernelMachineRegressor
     from mercer.estimators.linear import LinearSVC, LinearSVR
+    from mercer.estimators.mkl import MKLClassifier, MKLRegressor
     from mercer.estimators.novelty import SVDD, OneClassSVM
     from mercer.estimators.nu_svc import NuSVC
     from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
@@ -42,6 +45,7 @@ else:
     _HOMES = {
         "kernel_machine": "KernelMachineClassifier KernelMachineRegressor",
         "linear": "LinearSVC LinearSVR",
+        "mkl": "MKLClassifier MKLRegressor",
         "novelty": "SVDD OneClassSVM",
         "nu_svc": "NuSVC",
         "nystrom_rls": "NystromRLS NystromRLSClassifier",

@@ -89,6 +89,8 @@ def kernel_accepts(kernel: object) -> Domain:
     >>> kernel_accepts("rbf"), kernel_accepts("precomputed"), kernel_accepts(Spectrum())
     ('vectors', 'gram', 'sequences')
     """
+    if isinstance(kernel, list | tuple) and kernel:  # of which a weighted sum is learnt
+        return kernel_accepts(kernel[0])
     if isinstance(kernel, str):
         return kernel_named(kernel).accepts if kernel in _NAMES else "vectors"
     return kernel.accepts if isinstance(kernel, Kernel) else "vectors"

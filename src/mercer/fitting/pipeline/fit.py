@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -203,6 +203,14 @@ class Fit:
             self._places["kernel", id(kernel)] = kernel  # an id is free again once its object is gone
         gram: Gram = self._places[id(kernel)]
         return gram
+
+    def gram_of(self, kernel: Kernel, X: Any) -> Gram:
+        """The Gram matrix of other samples, or a matrix, within the limits of this fit."""
+        return gram_for(kernel, X, self.limits.budget, self.limits.n_threads)
+
+    def with_gram(self, gram: Gram) -> Fit:
+        """This fit with a Gram matrix of its kernel that is at hand."""
+        return replace(self, _places={id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel})
 
     def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """The merged samples as rows, made once, without empty columns; centred are those that `centre` says."""

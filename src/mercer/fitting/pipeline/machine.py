@@ -255,6 +255,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
 
+    def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
+        """What was found, and the fit that it is about: a machine may choose its kernel while it learns."""
+        return fit, solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
+
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Fitted attributes beyond those every machine has."""
         raise NotImplementedError
@@ -329,7 +333,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
-        solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
+        fit, solved = self._solve(fit, tasks, progress, starts)
         if fit.kernel is not None:
             self.kernel_ = fit.kernel
         self._record_end(solved)
