@@ -148,8 +148,8 @@ else:
     }
     _ROOMS = (
         "arrays bayes calibration certificates compression config data datasets displays engine errors estimators "
-        "explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime selection "
-        "solution solvers tables teaching theory unsupervised"
+        "explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime "
+        "selection solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",
