@@ -40,6 +40,7 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
     "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
@@ -94,6 +95,7 @@ if TYPE_CHECKING:
         OneClassSVM,
         PegasosSVC,
         QuantileSVR,
+        RankSVM,
         RLSClassifier,
         RLSClassifierCV,
         RLSRegressor,
@@ -146,8 +148,8 @@ else:
     }
     _ROOMS = (
         "arrays bayes calibration certificates compression config data datasets displays engine errors estimators "
-        "explain features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection "
-        "solution solvers tables teaching theory unsupervised"
+        "explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime "
+        "selection solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",

@@ -45,6 +45,7 @@ NAMES = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
     "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
@@ -120,6 +121,7 @@ KERNELS = [
     "kernel_accepts",
     "kernel_named",
     "rank_one",
+    "sigest",
 ]
 
 SVC_PARAMETERS = [

@@ -26,6 +26,10 @@ _COMMANDS = {
     "tune": "find C and gamma by cross-validation, as grid.py does",
     "easy": "scale, tune, train and predict, as easy.py does",
     "scale": "scale the features of a LIBSVM text file",
+    "svm_learn": "train as SVMlight does",
+    "svm_classify": "evaluate a model as SVMlight does",
+    "checkdata": "say whether a LIBSVM text file is sound",
+    "subset": "draw rows of a LIBSVM text file",
     "inspect": "tell what a model file holds",
     "convert": "convert a model to another format",
     "plot": "draw the decision of a model",
@@ -34,6 +38,12 @@ _COMMANDS = {
 }
 # Modules of commands that are called otherwise than the command.
 _HOMES = {"easy": "libsvm.easy", "scale": "libsvm.scale", "install-libsvm-names": "libsvm.install_names"}
+_HOMES |= {
+    "svm_learn": "svmlight.learn",
+    "svm_classify": "svmlight.classify",
+    "checkdata": "libsvm.checkdata",
+    "subset": "libsvm.subset",
+}
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, NotImplementedError)

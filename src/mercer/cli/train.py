@@ -12,6 +12,7 @@ from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
+    from mercer.arrays import Floats
     from mercer.cli.libsvm.train_text import LibsvmText
     from mercer.cli.train_table import Table
 
@@ -164,6 +165,7 @@ def _machine_options(machine: argparse._ArgumentGroup) -> None:
         choices=("balanced",),
         help="balanced: C of each class in inverse proportion to its rows, so that a rare class counts as much",
     )
+    add("-W", "--weight-file", metavar="FILE", help="a weight for each row of LIBSVM text, a line each")
     add("-v", "--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model; at least 2")
 
 
@@ -188,6 +190,7 @@ def run(args: argparse.Namespace) -> None:
     if unknown:
         training.unknown_classes(unknown, data)
     model = training.model(data, args.class_weight or weights)
+    own = weights_in(args, len(data.y))
     if args.folds is not None:
         from mercer.cli.folds import cross_validated
 
@@ -198,9 +201,28 @@ def run(args: argparse.Namespace) -> None:
     train, test = training.split(data)
     clock.lap("load")
     with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
-        model.fit(*train)
+        model.fit(*train, **own)
     clock.lap("fit")
     training.conclude(model, data, train, test, clock)
+
+
+def weights_in(args: argparse.Namespace, n: int) -> dict[str, Floats]:
+    """What -W adds to a fit."""
+    if args.weight_file is None:
+        return {}
+    if args.folds is not None or args.probability or format_of(args.file, args.format) != "libsvm":
+        raise ValueError(
+            "-W is for a model of LIBSVM text: not with -v or -b 1, whose folds have no weights, nor tables"
+        )
+    import numpy as np
+
+    words = Path(args.weight_file).read_text(encoding="ascii", errors="replace").split()
+    if len(words) != n:
+        raise ValueError(f"{args.weight_file} holds {len(words)} weights, but {args.file} has {n} rows")
+    try:
+        return {"sample_weight": np.array([float(word) for word in words])}
+    except ValueError as error:
+        raise ValueError(f"{args.weight_file}: {error}") from None
 
 
 def _training(args: argparse.Namespace) -> LibsvmText | Table:

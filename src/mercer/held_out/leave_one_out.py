@@ -92,6 +92,8 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     >>> round(leave_one_out(SVC(C=10), X, y).error, 3)
     0.027
     """
+    if np.asarray(y).ndim > 1 and np.asarray(y).shape[1] > 1:
+        raise ValueError("leaving samples out is for one output; take the columns of y one by one")
     fit, solved = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     values = np.full((fit.n, len(solved)), np.nan)

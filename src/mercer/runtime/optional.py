@@ -16,6 +16,7 @@ EXTRAS: Final = {
     "clarabel": "qp",
     "piqp": "qp",
     "torch": "torch",
+    "formulaic": "formula",
 }
 
 
