@@ -33,7 +33,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "formula", "parameters"), CASES, ids=lambda value: getattr(value, "__name__", repr(value)))
+@pytest.mark.parametrize(
+    ("kernel", "formula", "parameters"), CASES, ids=lambda value: getattr(value, "__name__", repr(value))
+)
 @pytest.mark.parametrize("labelled", [True, False])
 def test_values_are_the_formulas(kernel, formula, parameters, labelled):
     few = GRAPHS[:9] if isinstance(kernel, RandomWalks) else GRAPHS  # a loop over walks takes long
