@@ -35,7 +35,7 @@ def test_a_mark_inside_the_cells_is_no_separator():
     assert data.X["size, cm"].tolist() == ["2,5; or so", "3,5"]
     with pytest.raises(ValueError, match=r"may be separated by ',' or ';'; say which with --separator"):
         read("a,b;x,y\n1,2;3,4\n")
-    assert read("x,y;y\n1,2;3\n", separator=";").X["x,y"].tolist() == ["1.2"]
+    assert read("x,y;y\n1,2;3\n", separator=";").X["x,y"].tolist() == [1.2]
 
 
 def test_an_unusual_separator_is_remembered(folder, capsys):

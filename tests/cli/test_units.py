@@ -20,7 +20,8 @@ def column(text: str) -> tuple[list[str], dict[str, str]]:
     """What becomes of one column of cells, and the units."""
     cells = text.split("|")
     body = "".join(f'"{cell}";k{row}\n' for row, cell in enumerate(cells))
-    _, columns, dialect = read_csv(f"a;b\n{body}".encode(), "t.csv", UNKNOWN, UNKNOWN)
+    table = read_csv(f"a;b\n{body}".encode(), "t.csv", UNKNOWN, UNKNOWN)
+    columns, dialect = table.columns, table.dialect
     return list(columns[0]), from_text(dialect.units)
 
 

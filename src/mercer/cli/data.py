@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import scipy.sparse as sp
 from mercer.arrays import is_sparse
 from mercer.cli.formats import TITLES, format_of, is_packed
 from mercer.files.libsvm_text import content_of, read_labelled_text
-from mercer.tables.dialect import UNKNOWN, Dialect, with_holes
+from mercer.tables.dialect import UNKNOWN, Dialect
 from mercer.tables.frame import Frame
-from mercer.tables.reading import classes_in, expect_whole, is_number, numbers, read_csv, read_parquet
+from mercer.tables.reading import Table, classes_in, expect_whole, is_number, numbers, read_csv, read_parquet
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,7 @@ class Data:
     names: list[str] | None = None
     target: str | None = None
     dialect: Dialect = UNKNOWN
+    table: Table | None = None  # of a CSV or Parquet file: all columns, as they stand there
 
     @property
     def title(self) -> str:
@@ -60,12 +62,14 @@ def read_data(
     as_frame: bool = False,
     asked: Dialect = UNKNOWN,
     before: Dialect = UNKNOWN,
+    texts: Collection[str] = (),
 ) -> Data:
     """Read a data file; ``-`` is standard input.
 
     Training needs a target, of numbers for a regression. Prediction does without, and takes from a table only the
     columns ``wanted``, where the model knows them by name. A table is an array of numbers, or, whatever it holds, a
-    `Frame`; a CSV file is written as ``asked``, or as it seems, or as one was ``before``.
+    `Frame`; a CSV file is written as ``asked``, or as it seems, or as one was ``before``. Its columns called ``texts``
+    stay texts even if all cells are numbers, as levels of a category do: 1.10 is not 1.1.
     """
     form = format_of(path, form)
     name = "standard input" if path == "-" else path
@@ -91,16 +95,14 @@ def read_data(
         return Data(name, form, text.X, text.y)
     if form == "npz":
         return _read_npz(source, name, training, regression)
-    dialect = UNKNOWN
     if form == "parquet":
-        header, columns = read_parquet(source)
-        dialect = Dialect(na=asked.na or before.na)
-        columns = with_holes(columns, dialect.na)
+        table = read_parquet(source, asked.na or before.na)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and asked.separator is None:
             asked = replace(asked, separator="\t")
-        header, columns, dialect = read_csv(content, name, asked, before)
+        table = read_csv(content, name, asked, before, (*texts, target) if as_frame else None)
+    header, columns = table.header, table.columns
     if not len(columns[0]):
         raise ValueError(f"{name} holds no rows, only the names of its columns")
     target = _checked_target(name, header, target, training)
@@ -117,7 +119,7 @@ def read_data(
         X = _matrix(name, header, columns, names, truth)
     if training and target is not None:
         y = _target(y, name, target, regression)
-    return Data(name, form, X, y, names, target, dialect)
+    return Data(name, form, X, y, names, target, table.dialect, table)
 
 
 def _target(column: Any, name: str, title: str, regression: bool) -> Any:

@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d
 
 from mercer.arrays import is_sparse, n_samples
 from mercer.engine import PlacedSamples, on_host, placed
-from mercer.errors import held_warnings, warn_user
+from mercer.errors import GuessWarning, held_warnings, warn_user
 from mercer.fitting.pipeline.fit import bytes_of, deadline_of
 from mercer.held_out.folds import folds_of
 from mercer.held_out.machines import weight_option
@@ -178,8 +178,9 @@ def tune(
     search.close()
     with held_warnings() as of_end:
         result = _conclude(search, shared, interrupted, refit, one_standard_error, own)
-    # Each once; fits that ended early are counted in the conclusion.
-    early = {warning for warning in of_fits if issubclass(warning[1], ConvergenceWarning)}
+    # Each once; fits that ended early are counted in the conclusion, and what a column holds is told by the refit.
+    told_later = (ConvergenceWarning, GuessWarning) if result.best_estimator_ is not None else ConvergenceWarning
+    early = {warning for warning in of_fits if issubclass(warning[1], told_later)}
     for message, category in dict.fromkeys([*(one for one in of_fits if one not in early), *of_end]):
         warn_user(message, category)
     return result

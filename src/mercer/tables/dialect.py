@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
@@ -152,18 +153,20 @@ def _split(head: str, mark: str) -> list[str] | None:
 
 
 def with_points(
-    header: list[str], columns: list[Any], name: str, asked: str | None, before: str | None
+    header: list[str], columns: list[Any], name: str, asked: str | None, before: str | None, plain: list[bool]
 ) -> tuple[list[Any], str | None]:
     """The columns, their numbers written with a decimal point and no mark for thousands; and the file's own mark.
 
-    A cell that is no number stays as it is, for whoever reads the column to complain of.
+    A cell that is no number stays as it is, for whoever reads the column to complain of. Of a `plain` column it is
+    known that all cells are numbers with a point, or holes.
     """
-    cells = [[text.strip() for text in column if text.strip() not in MISSING] for column in columns]
-    kinds = [_kind(column) for column in cells]
+    kinds = [
+        _kind_of_plain(column) if is_plain else _kind(column) for column, is_plain in zip(columns, plain, strict=True)
+    ]
     told = {asked} if asked is not None else {kind for kind in kinds if kind in (",", ".")}
     mark = told.pop() if len(told) == 1 else before if not told else None
     out = []
-    for title, column, kind in zip(header, columns, kinds, strict=True):
+    for title, column, kind, is_plain in zip(header, columns, kinds, plain, strict=True):
         if kind == "1,234":
             if mark is None:
                 some = next(text for text in column if "," in text and WITH_COMMA.fullmatch(text.strip())).strip()
@@ -176,7 +179,8 @@ def with_points(
             kind = "," if mark == "," else ""
         elif asked is not None and kind in (",", ".") and kind != asked:
             kind = ""
-        out.append([_with_point(text, kind) for text in column] if kind else column)
+        same = not kind or (is_plain and kind == ".")
+        out.append(column if same else [_with_point(text, kind) for text in column])
     return out, mark
 
 
@@ -187,16 +191,28 @@ def _with_point(text: str, mark: str) -> str:
     return text.replace("." if mark == "," else ",", "").replace(",", ".")
 
 
-def _kind(cells: Sequence[str]) -> str:
+def _kind_of_plain(cells: Sequence[str]) -> str:
+    """`_kind` where all cells are numbers with a point, or holes."""
+    marked = (text.strip() for text in cells if "." in text)
+    first = next(marked, None)
+    if first is None:
+        return ""
+    return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in marked) else "."
+
+
+def _kind(column: Sequence[str]) -> str:
     """The decimal mark of a column of which most cells are numbers, '1,234' or '1.234' if it may mean thousands.
 
     '' if there is none, or not the same in all numbers.
     """
-    comma = [text for text in cells if WITH_COMMA.fullmatch(text)]
-    point = [text for text in cells if WITH_POINT.fullmatch(text) or NUMBER.fullmatch(text)]
-    numbers, others = (comma, point) if len(comma) >= len(point) else (point, comma)
+    cells = Counter(text.strip() for text in column)  # most columns of texts have few that differ
+    known = {text: count for text, count in cells.items() if text not in MISSING}
+    comma = {text for text in known if WITH_COMMA.fullmatch(text)}
+    point = {text for text in known if WITH_POINT.fullmatch(text) or NUMBER.fullmatch(text)}
+    counts = [sum(known[text] for text in found) for found in (comma, point)]
+    numbers, others = (comma, point) if counts[0] >= counts[1] else (point, comma)
     marked = [text for text in numbers if "," in text or "." in text]
-    if 2 * len(numbers) <= len(cells) or not marked or not set(others) <= set(numbers):
+    if 2 * max(counts) <= sum(known.values()) or not marked or not others <= numbers:
         return ""
     if len(others) < len(numbers):
         return "," if numbers is comma else "."
@@ -211,11 +227,13 @@ def without_units(header: list[str], columns: list[Any], name: str, before: Unit
     """
     out, units = [], {}
     for title, column in zip(header, columns, strict=True):
-        found = [_parted(text.strip()) for text in column]
-        known = {part[1] for part in found if part is not None}
-        others = [text.strip() for text, part in zip(column, found, strict=True) if part is None]
-        odd = [text for text in others if text not in MISSING]
-        if len(known) != 1 or 2 * len(odd) >= len(odd) + len(column) - len(others) or any(map(looks_numeric, odd)):
+        counts = Counter(column)
+        found = {text: _parted(text.strip()) for text in counts}
+        known = {part[1] for part in found.values() if part is not None}
+        odd = [text for text, part in found.items() if part is None and text.strip() not in MISSING]
+        n_odd = sum(counts[text] for text in odd)
+        n_parted = sum(counts[text] for text, part in found.items() if part is not None)
+        if len(known) != 1 or n_odd >= n_parted or any(looks_numeric(text.strip()) for text in odd):
             out.append(column)
             continue
         units[title] = known.pop()
@@ -223,7 +241,8 @@ def without_units(header: list[str], columns: list[Any], name: str, before: Unit
             raise ValueError(
                 f"{name}: the column {title!r} is in {units[title]}, but the model was trained on {before[title]}"
             )
-        out.append([text if part is None else part[0] for part, text in zip(found, column, strict=True)])
+        plain = {text: text if part is None else part[0] for text, part in found.items()}
+        out.append([plain[text] for text in column])
     return out, units
 
 

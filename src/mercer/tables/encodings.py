@@ -22,7 +22,13 @@ from mercer.tables.frame import Frame
 
 CYCLES: Final = {"time of day": 86400.0, "time of year": 365.2425 * 86400.0}  # seconds
 # An index that a frame or a spreadsheet wrote, or a column that says that it is one: id, customer_id, CustomerID, nr.
-_IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|nr|no|(.*[_ .-])?id([_ .-].*)?)|.*[a-z0-9](Id|ID)")
+_IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr|id)([_ .-].*)?)|.*[a-z0-9](Id|ID|Nr)")
+# Numbers of which no sum makes sense: zip, zip_code, PLZ, country code, ProductCode.
+_CODE: Final = re.compile(
+    r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
+)
+# Up to this many different numbers, a column that also holds words is a category: 4, 6, 8 and rotary cylinders.
+_FEW: Final = 10
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,9 @@ class Numbers:
     def encode(self, cells: Cells) -> Any:
         values, wrong = as_numbers(cells)
         if wrong is not None:
-            raise _wrong_cell(self.name, wrong, cells, "a number")
+            wrong = words_among(cells)[1]
+            if wrong is not None:
+                raise _wrong_cell(self.name, wrong, cells, "a number")
         finite_or_hole(values, self.name)
         empty = np.isnan(values)
         scaled = (np.where(empty, self.fill, values) - self.centre) / self.scale
@@ -258,29 +266,34 @@ def moments(values: Floats, weight: Floats) -> tuple[float, float]:
 # --- which encoding each column gets, by what its cells hold and what was asked for -----------------------------------
 
 
+WISHES: Final = ("drop", "only", "categorical", "numeric", "text")
+
+
 @dataclass(frozen=True)
 class Wishes:
-    """What was asked for: names of columns to leave out, to take alone, to read as categories, to count words of."""
+    """What was asked for: columns to leave out, to take alone, to read as categories or numbers, to count words of."""
 
     drop: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     standardise: bool = True
 
     @property
     def named(self) -> set[str]:
         """Columns that are asked for, and so not left out on a guess."""
-        return {*(self.only or ()), *self.categorical, *self.text}
+        return {*(self.only or ()), *self.categorical, *self.numeric, *self.text}
 
     def check(self, names: list[str]) -> None:
         """Raise ValueError for a column that the table has not, or that is asked for and left out at once."""
-        for word in ("drop", "only", "categorical", "text"):
+        for word in WISHES:
             unknown = [name for name in getattr(self, word) or () if name not in names]
             if unknown:
                 known = ", ".join(map(repr, names))
                 raise ValueError(f"{word} names the column {unknown[0]!r}, which the table has not; it has {known}")
-        both = set(self.drop) & self.named or set(self.categorical) & set(self.text)
+        kinds = Counter(name for each in (self.categorical, self.numeric, self.text) for name in set(each))
+        both = set(self.drop) & self.named or {name for name, count in kinds.items() if count > 1}
         if both:
             raise ValueError(f"the column {min(both)!r} is asked for in two ways that exclude each other")
 
@@ -288,7 +301,8 @@ class Wishes:
 def encodings_for(frame: Frame, wishes: Wishes, weight: Floats) -> list[Encoding]:
     """One encoding for each column; ValueError where nothing is left to learn from."""
     wishes.check(frame.names)
-    asked = replace(wishes, categorical=(*wishes.categorical, *(frame.categories - set(wishes.text))))
+    declared = frame.categories - {*wishes.text, *wishes.numeric}
+    asked = replace(wishes, categorical=(*wishes.categorical, *declared))
     found = [_encoding(name, column, asked, weight) for name, column in zip(frame.names, frame.columns, strict=True)]
     if all(isinstance(one, LeftOut) for one in found):
         told = "; ".join(f"{one.name!r}: {one.description}" for one in found)
@@ -313,7 +327,7 @@ def _encoding(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encodi
     if cells.dtype.kind == "M":
         return _dates(name, cells, "ISO", weight)
     if cells.dtype.kind in "iuf":
-        return _numbers(name, as_numbers(cells)[0], wishes, weight)
+        return _levels(name, cells) if _is_code(name, cells, wishes) else _numbers(name, cells, wishes, weight)
     return _of_objects(name, cells, wishes, weight)
 
 
@@ -324,9 +338,15 @@ def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Enco
         return _levels(name, np.array(spelt, dtype=object), truth_values=True)
     are_numbers = [number(item) is not None for item in items]
     if all(are_numbers):
-        return _numbers(name, as_numbers(cells)[0], wishes, weight)
-    _expect_one_kind(name, cells, are_numbers, "numbers")
-    _expect_plain_numbers(name, cells)
+        return _levels(name, cells) if _is_code(name, cells, wishes) else _numbers(name, cells, wishes, weight)
+    distinct = len({level(item) for item in items})
+    if _are_numbers_and_words(cells, are_numbers):
+        numbers = {number(item) for item in items} - {None}
+        few = len(numbers) <= _FEW and 2 * distinct <= len(items) and name not in wishes.numeric
+        return _levels(name, cells) if few else _numbers(name, cells, wishes, weight)
+    if not all(isinstance(item, str) and item.isdecimal() for item in items):  # but codes, some with a leading zero
+        _expect_one_kind(name, cells, are_numbers, "numbers")
+        _expect_plain_numbers(name, cells)
     forms = date_forms(items)
     if len(forms) > 1:
         return LeftOut(
@@ -335,16 +355,94 @@ def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Enco
     if forms:
         return _dates(name, cells, forms[0], weight)
     _expect_one_kind(name, cells, [seconds(item, "ISO") is not None for item in items], "dates")
-    distinct = len({level(item) for item in items})
     # In a table of few rows every text may be different and yet a category.
     if distinct > max(20, len(items) / 2) and name not in wishes.named:
-        if distinct == len(items) and not any(" " in str(item) for item in items):
-            return LeftOut(name, "an identifier, different in every row", guessed=True)
-        return LeftOut(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
+        return _of_many_texts(name, cells, items, distinct)
     return _levels(name, cells)
 
 
-def _numbers(name: str, values: Floats, wishes: Wishes, weight: Floats) -> Encoding:
+def _of_many_texts(name: str, cells: Cells, items: list[Any], distinct: int) -> Encoding:
+    """Sentences, whose words recur in some rows and not in others; or an identifier, names, addresses."""
+    found = [set(_words(item)) for item in items]
+    words, weights = vocabulary(cells)
+    rows = Counter(word for each in found for word in each)
+    telling = [word for word in words if rows[word] < len(items)]
+    recurring = sum(rows[word] for word in words)
+    if recurring >= 3 * len(items) and 2 * recurring >= sum(map(len, found)) and len(telling) >= _FEW:
+        return Words(name, words, weights)
+    if distinct == len(items) and not any(" " in str(item) for item in items):
+        return LeftOut(name, "an identifier, different in every row", guessed=True)
+    return LeftOut(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
+
+
+def words_among(cells: Cells) -> tuple[list[str], int | None]:
+    """The texts without a digit in a column of numbers; and the first row that holds something else, or None."""
+    words: dict[str, None] = {}
+    for row, item in enumerate(cells.tolist()):
+        if item is None or number(item) is not None:
+            continue
+        if not isinstance(item, str) or any(letter.isdigit() for letter in item):
+            return list(words), row
+        words[item] = None
+    return list(words), None
+
+
+def _are_numbers_and_words(cells: Cells, are_numbers: list[bool]) -> bool:
+    """Whether at least four of five cells are numbers, and the others words, such as unknown, k.A. or a dash."""
+    return 5 * sum(are_numbers) >= 4 * len(are_numbers) and words_among(cells)[1] is None
+
+
+def _is_code(name: str, cells: Cells, wishes: Wishes) -> bool:
+    """Whether a column of numbers is one of codes: by its name, and since they are whole and most stand there twice."""
+    if name in wishes.numeric or _CODE.fullmatch(name.strip()) is None:
+        return False
+    values = as_numbers(cells)[0]
+    known = values[~np.isnan(values)]
+    return bool((known % 1 == 0).all()) and 2 < len(np.unique(known)) <= max(20, len(known) / 2)
+
+
+READ_AS_HOLES: Final = "read as holes"
+
+
+def _some(words: list[str]) -> str:
+    return ", ".join(map(repr, words[:3])) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
+
+
+def strange_words(one: Encoding, cells: Cells) -> str | None:
+    """What to say of words that a table to be predicted has where the training table had numbers."""
+    words = words_among(cells)[0] if isinstance(one, Numbers) and cells.dtype == object else []
+    return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_HOLES}" if words else None
+
+
+def guesses(frame: Frame, encodings: list[Encoding], wishes: Wishes) -> dict[str, str]:
+    """Of each column where it was guessed what it holds, and somebody may have meant otherwise: a sentence to ask."""
+    found = {}
+    for one, cells in zip(encodings, frame.columns, strict=True):
+        what = None if one.name in {*wishes.categorical, *frame.categories} else _guess(one, cells, wishes)
+        if what is not None:
+            found[one.name] = f"the column {one.name!r} {what}"
+    return found
+
+
+def _guess(one: Encoding, cells: Cells, wishes: Wishes) -> str | None:
+    if isinstance(one, LeftOut):
+        told = "name it in drop if that is right, else in only, categorical or text"
+        return f"is {one.description}; {told}" if one.guessed else None
+    if isinstance(one, Words):
+        told = "name it in text if that is right, else in drop"
+        return None if one.name in wishes.text else f"is read as text, since its words recur; {told}"
+    if isinstance(one, Numbers) and cells.dtype == object:
+        words = words_among(cells)[0]
+        if not words or one.name in wishes.numeric:
+            return None
+        return f"holds {_some(words)} beside numbers: {READ_AS_HOLES}; name it in numeric if that is right, else in categorical"
+    if isinstance(one, Levels) and any(number(item) is not None for item in cells[~holes(cells)].tolist()):
+        return "holds numbers, and is read as a category; name it in categorical if that is right, else in numeric"
+    return None
+
+
+def _numbers(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
+    values = as_numbers(cells)[0]
     finite_or_hole(values, name)
     known = values[~np.isnan(values)]
     n_holes = len(values) - len(known)

@@ -118,7 +118,7 @@ def _around_itself(model: Fitted) -> Plain:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-_LISTS: Final = ("drop", "only", "categorical", "text")
+_LISTS: Final = ("drop", "only", "categorical", "numeric", "text")
 _READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
 
 
