@@ -61,6 +61,7 @@ RANK = {
     "teaching": 9,
     "toy": 9,
     "theory": 9,
+    "analysis": 9,
     "cli": 10,
     "__init__": 11,
 }

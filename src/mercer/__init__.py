@@ -15,6 +15,7 @@ __all__ = [
     "CalibratedRegressor",
     "Certificate",
     "Compression",
+    "EasyModel",
     "KernelCCA",
     "KernelKMeans",
     "KernelMachine",
@@ -46,6 +47,7 @@ __all__ = [
     "check_kernel",
     "compress",
     "config_context",
+    "easy",
     "export_c",
     "get_config",
     "leave_one_out",
@@ -64,6 +66,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.analysis.easy import EasyModel, easy
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.compression import Compression, compress
@@ -104,6 +107,7 @@ if TYPE_CHECKING:
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
 else:
     _ELSEWHERE = {
+        "analysis.easy": "EasyModel easy",
         "calibration": "CalibratedClassifier CalibratedRegressor",
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
@@ -127,7 +131,7 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "arrays calibration certificates compression config data datasets displays engine errors estimators explain "
+        "analysis arrays calibration certificates compression config data datasets displays engine errors estimators explain "
         "features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection solution "
         "solvers tables teaching theory unsupervised"
     )

@@ -435,7 +435,8 @@ def _guess(one: Encoding, cells: Cells, wishes: Wishes) -> str | None:
         words = words_among(cells)[0]
         if not words or one.name in wishes.numeric:
             return None
-        return f"holds {_some(words)} beside numbers: {READ_AS_HOLES}; name it in numeric if that is right, else in categorical"
+        told = "name it in numeric if that is right, else in categorical"
+        return f"holds {_some(words)} beside numbers: {READ_AS_HOLES}; {told}"
     if isinstance(one, Levels) and any(number(item) is not None for item in cells[~holes(cells)].tolist()):
         return "holds numbers, and is read as a category; name it in categorical if that is right, else in numeric"
     return None

@@ -127,8 +127,9 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
     Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction
     gets none. Dates become seconds, standardised, with the time of day and of the year if they have them. A hole is
     filled with the median, or is a level of its own, and a column marks it. Of texts that differ in most rows the words
-    are counted if they recur; others, and identifiers, are left out, with a warning. For a regression y is standardised too, so that `C` and `epsilon` mean the same
-    whatever y is measured in; predictions are in y's own unit, the certificate of `estimator_` is not.
+    are counted if they recur; others, and identifiers, are left out, with a warning. For a regression y is standardised
+    too, so that `C` and `epsilon` mean the same whatever y is measured in; predictions are in y's own unit, the
+    certificate of `estimator_` is not.
 
     Prediction finds its columns by name, in any order. It ignores others, and raises an error that names those missing.
 

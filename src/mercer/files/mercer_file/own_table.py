@@ -241,6 +241,7 @@ def _calibrated_params(model: Fitted) -> None:
         from mercer.calibration.curves import METHODS
 
         expect(model.method in METHODS, f"{model.method!r:.40} is no method of calibration")
+        expect(model.decides in ("probability", "machine"), f"{model.decides!r:.40} cannot decide")
 
 
 def _calibrated_classifier(model: Fitted) -> None:
