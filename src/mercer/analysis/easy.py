@@ -1,4 +1,4 @@
-"""`mercer.easy`: a table and the name of a column in it, and out comes a model, what it is worth and what matters to it.
+"""`mercer.easy`: a table and the name of a column go in; a model comes out, what it is worth and what matters to it.
 
 Parameters are searched on rows that are not judged by: up to 1,000 rows in each of five folds anew (nested
 cross-validation), beyond that on three quarters of the rows. So the figures are of rows that neither training nor the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 import mercer
 from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.hints import hints_on
-from mercer.analysis.page import Line, page, quantity
+from mercer.analysis.importance import Importance, importance_of
+from mercer.analysis.page import Line, certificate_lines, column_lines, page
+from mercer.analysis.target import Kind, expect_two_of_each, kind_of
 from mercer.arrays import Indices
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
@@ -28,7 +30,8 @@ from mercer.estimators import SVC, SVR
 from mercer.files import save
 from mercer.runtime.progress import Reporter
 from mercer.selection.tune import tune
-from mercer.tables.encodings import guesses
+from mercer.tables.dialect import quantity
+from mercer.tables.encodings import LeftOut, guesses
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.reading import classes_in, expect_whole, numbers
@@ -36,8 +39,6 @@ from mercer.tables.reading import classes_in, expect_whole, numbers
 # Up to here every fold has a search of its own; beyond, a quarter of the rows says as much in a fifth of the time.
 _NESTED = 1000
 _MOST_SEARCHED = 3000  # rows of a search, of which more would take minutes and change little
-_EXPLAINED, _BACKGROUND, _WORK = 100, 50, 2_000_000_000  # rows, rows, kernel factors: about ten seconds of one core
-_MOST_CLASSES = 20  # different whole numbers that may be classes
 MACHINES = ("auto", "svc", "svr")
 
 
@@ -52,6 +53,7 @@ def easy(
     numeric: Sequence[str] = (),
     text: Sequence[str] = (),
     missing: str = "impute",
+    standardise: bool = True,
     class_weight: str | None = "auto",
     seed: int = 0,
     verbose: bool = False,
@@ -66,7 +68,7 @@ def easy(
         The name of the column to learn, or its values.
     machine : {"auto", "svc", "svr"}, default="auto"
         Classes or numbers. "auto" takes numbers with fractions, or more than 20 different ones, for a regression.
-    drop, only, categorical, numeric, text, missing
+    drop, only, categorical, numeric, text, missing, standardise
         What to do with columns and holes, as in `tabular`.
     class_weight : {"auto", "balanced", None}, default="auto"
         "auto": classes count alike, and the balanced accuracy decides, where one has less than a quarter of the rows
@@ -96,23 +98,41 @@ def easy(
         raise ValueError(f"machine={machine!r} must be one of {', '.join(map(repr, MACHINES))}")
     if class_weight not in ("auto", "balanced", None):
         raise ValueError(f"class_weight={class_weight!r} must be 'auto', 'balanced' or None")
-    frame, y, name, why = _parted(table, target, machine)
-    if not why.is_regression:
-        _expect_two_of_each(y, name)
+    frame, y, name, kind = _parted(table, target, machine)
     wishes = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
-    weighed = not why.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
-    inner = SVR() if why.is_regression else SVC(class_weight="balanced" if weighed else None)
-    course = _Course(Tabular(inner, **wishes, missing=missing), frame, y, why.is_regression, weighed, seed, verbose)
+    options = {**wishes, "missing": missing, "standardise": standardise}
+    return easy_of(frame, y, name, kind, options, class_weight, seed, verbose=verbose)
+
+
+def easy_of(
+    frame: Frame,
+    y: Any,
+    target: str,
+    kind: Kind,
+    options: dict[str, Any],
+    class_weight: str | None,
+    seed: int,
+    *,
+    unit: str = "",
+    source: str = "the table",
+    verbose: bool = False,
+) -> EasyModel:
+    """What `easy` does once the target is read: of this `kind`, in this `unit`; `options` are those of `Tabular`."""
+    if not kind.is_regression:
+        expect_two_of_each(y, source)
+    weighed = not kind.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
+    inner = SVR() if kind.is_regression else SVC(class_weight="balanced" if weighed else None)
+    course = _Course(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # they are in the report
+        warnings.filterwarnings("ignore", "The least populated class")  # which has two rows at least
         judged = course.judge()
         params, found = judged.search or course.search(np.arange(len(y)))
-        model = course.train(params)
-        made = EasyModel(model, name, frame.shape, course.figures(judged), judged.how, found, why.told)
-        table_ = made.table
-        made.guesses = guesses(frame, table_.columns_, table_.wishes())
-        made.hints = hints_on(made.figures, y, name, table_.columns_, weighed=weighed)
-        made.explanation, made.background = course.explain(model) if hasattr(model, "explain") else (None, None)
+        made = EasyModel(course.train(params), target, frame.shape, course.figures(judged, unit), judged.how, found)
+        table, made.kind_told = made.table, kind.told
+        made.guesses = guesses(frame, table.columns_, table.wishes())
+        made.hints = hints_on(made.figures, y, target, table.columns_, weighed=weighed)
+        made.matters = importance_of(made.model, frame, seed)
     return made
 
 
@@ -140,10 +160,8 @@ class EasyModel:
         By column, what was guessed of it.
     hints : list of str
         What to try next.
-    explanation : Explanation or None
-        Shapley values of some rows, per column of the table.
-    background : frame
-        The rows that they are compared with.
+    matters : Importance or None
+        The columns by their Shapley values, with those of some rows as `explanation`.
     """
 
     model: Any
@@ -155,8 +173,7 @@ class EasyModel:
     kind_told: str = ""
     guesses: dict[str, str] = field(default_factory=dict)
     hints: list[str] = field(default_factory=list)
-    explanation: Any = None
-    background: Any = None
+    matters: Importance | None = None
 
     @property
     def table(self) -> Tabular:
@@ -178,7 +195,9 @@ class EasyModel:
 
     def explain(self, X: Any, background: Any = None) -> Any:
         """Shapley values of rows, compared with `background`, by default rows of the training table."""
-        return self.model.explain(X, self.background if background is None else background)
+        if background is None and self.matters is not None:
+            background = self.matters.background
+        return self.model.explain(X, background)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save `model` as a .mercer file, for `mercer.load` and `mercer predict`."""
@@ -186,20 +205,14 @@ class EasyModel:
 
     def plot(self, kind: str = "bar", **options: Any) -> Any:
         """What matters, as "bar" or "beeswarm"; needs matplotlib."""
-        if self.explanation is None:
-            raise ValueError("there are no Shapley values to draw")
-        return self.explanation.plot(kind, **options)
+        if self.matters is None:
+            raise ValueError("this machine has no exact Shapley values to draw")
+        return self.matters.explanation.plot(kind, **options)
 
     @property
     def importance(self) -> dict[str, float]:
         """Of each column, its share of all Shapley values, the largest first."""
-        if self.explanation is None:
-            return {}
-        sizes = np.asarray(self.explanation.importance)
-        sizes = sizes if sizes.ndim == 1 else sizes.mean(axis=1)
-        order = np.argsort(-sizes, kind="stable")
-        whole = float(sizes.sum()) or 1.0
-        return {self.explanation.feature_names[j]: float(sizes[j]) / whole for j in order}
+        return {} if self.matters is None else self.matters.shares
 
     def to_dict(self) -> Facts:
         """For a program."""
@@ -219,27 +232,30 @@ class EasyModel:
             "certificate": certificate.to_dict() | {"verdict": certificate.verdict},
         }
 
-    def lines(self) -> list[Line]:
-        """The report, a name and what is said of it at a time."""
+    def lines(self, saved: str = "", all_of_it: bool = False) -> list[Line]:
+        """The report, a name and what is said of it at a time; `all_of_it` also tells why parameters were chosen."""
+        left = {one.name for one in self.table.columns_ if isinstance(one, LeftOut)}  # told in their own line
+        asked = [told for name, told in self.guesses.items() if name not in left]
         return [
             *(("in short" if not k else "", f"{k + 1}  {told}") for k, told in enumerate(self._in_short())),
             None,
             *self.figures.lines(),
             ("judged by", self.judged_by),
             None,
-            *what_matters(self.importance, self.explanation),
+            *([] if self.matters is None else self.matters.lines()),
             None,
             *column_lines([(one.name, one.description) for one in self.table.columns_]),
-            *(("asked" if not k else "", told) for k, told in enumerate(self.guesses.values())),
+            *(("asked" if not k else "", told) for k, told in enumerate(asked)),
             None,
             *([("kind", self.kind_told)] if self.kind_told else []),
-            ("machine", self.search),
+            ("machine", self.search if all_of_it else self.search.partition(";")[0]),
             *certificate_lines(self.table.estimator_),
+            *([("saved", saved)] if saved else []),
+            *(("next" if not k else "", hint) for k, hint in enumerate(self.hints[1:])),
         ]
 
     def _in_short(self) -> list[str]:
         """Five lines."""
-        certificate = self.table.estimator_.certificate_
         best = list(self.importance.items())[:3]
         matters = ", ".join(f"{name} ({share:.0%})" for name, share in best)
         rows = f"{self.shape[0]:,} rows"
@@ -249,7 +265,7 @@ class EasyModel:
             self.figures.headline,
             self._weakest(),
             f"what matters most: {matters}" if matters else "what matters is not known for this machine",
-            f"the model has now seen {trained or f'all {rows}'}; it {certificate.verdict}",
+            f"the model has now seen {trained or f'all {rows}'}; its fit {self.table.estimator_.certificate_.verdict}",
             f"next: {nexts[0]}",
         ]
 
@@ -260,12 +276,17 @@ class EasyModel:
             alarms = "" if np.isnan(precision[k]) else f"; where it says so, {precision[k]:.0%} are"
             return f"hardest: of the rows that are {self.figures.classes[k]!r} it finds {recall[k]:.0%}{alarms}"
         low, high = np.quantile(np.abs(self.figures.truth - self.figures.answers), (0.5, 0.9))
-        unit = self.figures.unit
-        return f"half of the answers are off by less than {quantity(low, unit)}, nine of ten by less than {quantity(high, unit)}"
+        half, most = quantity(low, self.figures.unit), quantity(high, self.figures.unit)
+        return f"half of the answers are off by at most {half}, nine of ten by at most {most}"
+
+    def text(self, saved: str = "", all_of_it: bool = False, say: Callable[[str], str] = str) -> str:
+        """The report; `say` turns what is told of parameters into other words."""
+        title = f"mercer {mercer.__version__}: {self.target!r} from {self.shape[1]} columns of {self.shape[0]:,} rows"
+        facts = [fact and (fact[0], say(fact[1])) for fact in self.lines(saved, all_of_it)]
+        return "\n".join([title, "", *page(facts)])
 
     def __str__(self) -> str:
-        title = f"mercer {mercer.__version__}: {self.target!r} from {self.shape[1]} columns of {self.shape[0]:,} rows"
-        return "\n".join([title, "", *page(self.lines())])
+        return self.text()
 
     def __repr__(self) -> str:
         return f"EasyModel({self.target!r}, {self.figures.headline})"
@@ -274,83 +295,7 @@ class EasyModel:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
 
-def what_matters(importance: dict[str, float], explanation: Any) -> list[Line]:
-    """The columns by their share of the Shapley values, as bars."""
-    if not importance:
-        return []
-    shown = list(importance.items())[:8]
-    wide = max(len(name) for name, _ in shown)
-    most = shown[0][1] or 1.0
-    lines: list[Line] = [
-        ("" if k else "what matters", f"{name:<{wide}}  {share:>4.0%}  {'█' * round(24 * share / most)}".rstrip())
-        for k, (name, share) in enumerate(shown)
-    ]
-    rest = len(importance) - len(shown)
-    told = f"of the mean |Shapley value| of {len(explanation)} rows, exact" + (
-        f"; and {rest} more columns" if rest else ""
-    )
-    return [*lines, ("", told)]
-
-
-def column_lines(told: list[tuple[str, str]]) -> list[Line]:
-    """What was done to each column, a line for each; in a wide table, one for all to which the same was done."""
-    if len(told) > 20:
-        alike: dict[str, list[str]] = {}
-        for name, what in told:
-            alike.setdefault(what, []).append(name)
-        told = [(_listed(names), what) for what, names in alike.items()]
-    told = [(name or "(no name)", what) for name, what in told]
-    width = max(len(name) for name, _ in told)
-    return [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"
-
-
-def certificate_lines(machine: Any) -> list[Line]:
-    """Three lines: what is proven, how close the fit is, and whether it reached what was asked."""
-    found = machine.certificate_
-    state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
-    parts = f", in sums over {len(found.parts)} machines" if found.parts else ""
-    asked = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
-    return [
-        ("certificate", f"{found.verdict}{parts}"),
-        (
-            "",
-            f"gap {found.gap:.2e}, {found.relative_gap:.1e} of the dual value {found.dual:.6g}: no better fit is further away",
-        ),
-        ("", f"violation {found.violation:.2e}{asked}: {state}"),
-    ]
-
-
 # --- reading ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Kind:
-    """Whether numbers are learnt, and why, where that was guessed."""
-
-    is_regression: bool
-    told: str = ""
-
-
-def kind_of(column: Any, machine: str) -> Kind:
-    """What the values of a target ask for: classes, or numbers if they have fractions or many different values."""
-    if machine in ("svc", "svr"):
-        return Kind(machine == "svr")
-    values = np.asarray(column)
-    if values.dtype.kind not in "iuf":
-        return Kind(False)
-    distinct = np.unique(values)
-    if (distinct % 1 != 0).any():
-        return Kind(True, "a regression, since the target has fractions; machine='svc' makes classes of them")
-    if len(distinct) <= _MOST_CLASSES:
-        return Kind(False)
-    told = (
-        f"a regression, since the target has {len(distinct):,} different numbers; machine='svc' makes classes of them"
-    )
-    return Kind(True, told)
 
 
 def _parted(table: Any, target: Any, machine: str) -> tuple[Frame, Any, str, Kind]:
@@ -377,17 +322,6 @@ def _parted(table: Any, target: Any, machine: str) -> tuple[Frame, Any, str, Kin
     elif y.dtype.kind == "f" and (y % 1 == 0).all():
         y = y.astype(np.int64)  # a frame has floats where another row had a hole
     return frame, y, name, kind
-
-
-def _expect_two_of_each(y: Any, name: str) -> None:
-    labels, counts = np.unique(y, return_counts=True)
-    if len(labels) < 2:
-        raise ValueError(f"every row of {name!r} is {labels[0]!r}: there is nothing to tell apart")
-    if counts.min() < 2:
-        raise ValueError(
-            f"the class {str(labels[counts.argmin()])!r} of {name!r} has a single row, which cannot be both trained on "
-            "and held out; leave it out or add rows"
-        )
 
 
 def _is_uneven(y: Any) -> bool:
@@ -481,7 +415,7 @@ class _Course:
                 answers = np.empty(n, dtype=part.dtype) if answers is None else answers
                 answers[test] = part
                 usual[test] = np.median(self.y[train]) if self.is_regression else 0
-            how = f"nested cross-validation: each of {len(splits)} folds asked of a model searched and trained on the others"
+            how = f"nested cross-validation: {len(splits)} folds, each unknown to the search that it judges"
             return _Judged(self.y, answers, how, usual)
         train, test = train_test_split(
             np.arange(n), test_size=0.25, stratify=None if self.is_regression else self.y, random_state=self.seed
@@ -492,10 +426,10 @@ class _Course:
         how = f"a quarter of the rows, {len(test):,}, held out of search and training (seed {self.seed})"
         return _Judged(self.y[test], answers, how, usual, search)
 
-    def figures(self, judged: _Judged) -> ClassFigures | NumberFigures:
+    def figures(self, judged: _Judged, unit: str) -> ClassFigures | NumberFigures:
         """How good the answers are."""
         if self.is_regression:
-            return NumberFigures(judged.truth, judged.answers, judged.usual)
+            return NumberFigures(judged.truth, judged.answers, judged.usual, unit)
         return ClassFigures(judged.truth, judged.answers, np.unique(self.y), self.weighed)
 
     def train(self, params: dict[str, Any]) -> Any:
@@ -504,13 +438,3 @@ class _Course:
         if self.is_regression:
             return CalibratedRegressor(model, cv=folds).fit(self.frame, self.y)
         return CalibratedClassifier(model, cv=folds, decides="machine").fit(self.frame, self.y)
-
-    def explain(self, model: Any) -> tuple[Any, Frame]:
-        """Shapley values of some rows, and the rows that they are compared with."""
-        rng = np.random.default_rng(self.seed)
-        order = rng.permutation(len(self.y))
-        background = self.frame.rows(order[:_BACKGROUND])
-        machine = model.estimator_.estimator_
-        each = len(background) * len(machine.support_) * machine.n_features_in_ + 1
-        some = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
-        return model.explain(self.frame.rows(some), background), background

@@ -1,4 +1,4 @@
-"""How good the answers to rows are that a model has not seen: shares of classes, or errors of numbers, with their noise."""
+"""How good answers to rows are that a model has not seen: shares of classes, errors of numbers, and their noise."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.analysis.page import WIDTH, quantity
+from mercer.analysis.page import WIDTH
 from mercer.arrays import Floats, Indices
+from mercer.tables.dialect import quantity
 
 Facts = dict[str, Any]  # by name, for a program
 
@@ -176,7 +177,7 @@ class NumberFigures:
         """In one sentence."""
         return (
             f"R² {self.r2:.3f} (± {self.standard_error:.3f}) on rows it had not seen; off by "
-            f"{quantity(self.error, self.unit)} in the mean, always the median by {quantity(self.usual_error, self.unit)}"
+            f"{quantity(self.error, self.unit)}, always the median by {quantity(self.usual_error, self.unit)}"
         )
 
     def to_dict(self) -> Facts:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable
+from typing import Any
 
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
 WIDTH, _INDENT = 100, 15
@@ -40,14 +40,30 @@ def _hanging(text: str) -> int:
     return len(first) + len(gap) + len(rest) - len(rest.lstrip()) if gap and len(first) <= 40 else 0
 
 
-def quantity(value: float, unit: str = "") -> str:
-    """A number with four digits as people write it, 71,310 € or 0.04213, and not 7.131e+04."""
-    if not math.isfinite(value):
-        return str(value)
-    size = abs(value)
-    if 1e15 > size >= 1e3:
-        digits = 3 - math.floor(math.log10(size))
-        text = f"{round(value, digits):,.0f}"
-    else:
-        text = f"{value:.4g}"
-    return f"{text} {unit}".rstrip() if unit not in ("$", "£", "¥", "₹") else f"{unit}{text}"
+def column_lines(told: list[tuple[str, str]]) -> list[Line]:
+    """What was done to each column, a line for each; in a wide table, one for all to which the same was done."""
+    if len(told) > 20:
+        alike: dict[str, list[str]] = {}
+        for name, what in told:
+            alike.setdefault(what, []).append(name)
+        told = [(_listed(names), what) for what, names in alike.items()]
+    told = [(name or "(no name)", what) for name, what in told]
+    width = max(len(name) for name, _ in told)
+    return [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def certificate_lines(machine: Any) -> list[Line]:
+    """Three lines: what is proven, how close the fit is, and whether it reached what was asked."""
+    found = machine.certificate_
+    state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
+    parts = f", in sums over {len(found.parts)} machines" if found.parts else ""
+    asked = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
+    return [
+        ("certificate", f"{found.verdict}{parts}"),
+        ("", f"gap {found.gap:.2e}: the optimum is at most {found.relative_gap:.1e} of {found.dual:.6g} away"),
+        ("", f"violation {found.violation:.2e}{asked}: {state}"),
+    ]

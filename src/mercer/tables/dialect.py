@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -256,6 +257,19 @@ def _parted(text: str) -> tuple[str, str] | None:
         return None
     sign = "-" if (sign or second_sign or "") in ("-", "−") else ""
     return sign + _GROUPING.sub("", after or before), unit_first or unit_last
+
+
+def quantity(value: float, unit: str = "") -> str:
+    """A number with four digits as people write it, 71,310 € or 0.04213, and not 7.131e+04."""
+    if not math.isfinite(value):
+        return str(value)
+    size = abs(value)
+    if 1e15 > size >= 1e3:
+        digits = 3 - math.floor(math.log10(size))
+        text = f"{round(value, digits):,.0f}"
+    else:
+        text = f"{value:.4g}"
+    return f"{text} {unit}".rstrip() if unit not in ("$", "£", "¥", "₹") else f"{unit}{text}"
 
 
 def units_told(units: Units) -> str:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, sums_by
 from mercer.tables.cells import Cells, as_numbers, as_seconds, date_forms, holes, level, number, seconds, truth
-from mercer.tables.dialect import looks_numeric
+from mercer.tables.dialect import looks_numeric, quantity
 from mercer.tables.frame import Frame
 
 CYCLES: Final = {"time of day": 86400.0, "time of year": 365.2425 * 86400.0}  # seconds
@@ -222,7 +222,7 @@ def _mark(column: Any) -> list[str]:
 
 
 def _holes_told(count: int, fill: float | str) -> str:
-    shown = f"{fill:.4g}" if isinstance(fill, float) else fill
+    shown = quantity(fill) if isinstance(fill, float) else fill
     return f"; {_count(count, 'hole')} filled with the median {shown} and marked" if count else ""
 
 

@@ -119,7 +119,7 @@ def _around_itself(model: Fitted) -> Plain:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 _LISTS: Final = ("drop", "only", "categorical", "numeric", "text")
-_READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
+_READING: Final = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,62 @@
+"""What matters to a model of a table: the columns by their exact Shapley values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.analysis.page import Line
+from mercer.tables.frame import part_of
+
+# Rows, rows that they are compared with, and kernel factors at most: a few seconds of one core.
+_EXPLAINED, _BACKGROUND, _WORK = 100, 50, 1_000_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """Shapley values of some rows, and the rows that they are compared with."""
+
+    explanation: Any
+    background: Any
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Of each column, its share of the mean |Shapley value|, the largest first."""
+        sizes = np.asarray(self.explanation.importance)
+        sizes = sizes if sizes.ndim == 1 else sizes.mean(axis=1)
+        whole = float(sizes.sum()) or 1.0
+        order = np.argsort(-sizes, kind="stable")
+        return {self.explanation.feature_names[j]: float(sizes[j]) / whole for j in order}
+
+    def lines(self) -> list[Line]:
+        """The first eight, as bars."""
+        shares = self.shares
+        shown = [(name if len(name) <= 40 else f"{name[:39]}…", share) for name, share in list(shares.items())[:8]]
+        wide = max(len(name) for name, _ in shown)
+        most = shown[0][1] or 1.0
+        lines: list[Line] = [
+            ("" if k else "what matters", f"{name:<{wide}}  {share:>4.0%}  {'█' * round(24 * share / most)}".rstrip())
+            for k, (name, share) in enumerate(shown)
+        ]
+        rest = len(shares) - len(shown)
+        told = f"shares of the mean |Shapley value| of {len(self.explanation)} rows"
+        return [*lines, ("", told + (f"; and {rest} more columns" if rest else ""))]
+
+
+def importance_of(model: Any, X: Any, seed: int) -> Importance | None:
+    """What matters in rows of X that are drawn; None where a kernel has no exact Shapley values."""
+    machine = model
+    while hasattr(machine, "estimator_") or hasattr(machine, "steps"):
+        machine = machine.steps[-1][1] if hasattr(machine, "steps") else machine.estimator_
+    if not hasattr(model, "explain"):
+        return None
+    order = np.random.default_rng(seed).permutation(X.shape[0])
+    background = part_of(X, order[:_BACKGROUND])
+    each = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
+    some = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
+    try:
+        return Importance(model.explain(part_of(X, some), background), background)
+    except (TypeError, ValueError, FloatingPointError):  # its message tells which kernels have them
+        return None
