@@ -23,11 +23,11 @@ def register(commands: Subparsers) -> None:
         ("mercer easy heart", "LIBSVM text: heart.range, heart.out, heart.model"),
         ("mercer easy --skip train test", "and test.predict"),
         usage="mercer easy [options] DATA [TEST]",
-        description="From a table to a model in one command: read it, search for parameters, judge on rows that neither "
-        "training nor the search has seen, train on all rows, learn probabilities or intervals, tell which columns "
-        "matter, and save. On LIBSVM text it does what easy.py does: scale every feature to [-1, 1], find C and gamma by "
-        "cross-validation, train on all rows, and predict a test file. It writes DATA.range for mercer scale, DATA.out "
-        "with the rates of the search, DATA.model for svm-predict, and TEST.predict.",
+        description="From a table to a model in one command: read it, search for parameters, judge on rows that "
+        "neither training nor the search has seen, train on all rows, learn probabilities or intervals, tell which "
+        "columns matter, and save. On LIBSVM text it does what easy.py does: scale every feature to [-1, 1], find C "
+        "and gamma by cross-validation, train on all rows, and predict a test file. It writes DATA.range for mercer "
+        "scale, DATA.out with the rates of the search, DATA.model for svm-predict, and TEST.predict.",
         files="training_file [testing_file]",
         computes=True,
     )

@@ -21,7 +21,7 @@ from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
 from mercer.runtime.optional import require
 from mercer.runtime.progress import waiting
-from mercer.tables.frame import Frame, part_of
+from mercer.tables.frame import part_of
 
 _SHOWN, _BACKGROUND = 5, 100  # rows that are told one by one, and rows to compare with
 
@@ -35,9 +35,8 @@ def register(commands: Subparsers) -> None:
         ("mercer explain iris.mercer new.csv --background iris.csv", "compared with other rows"),
         ("mercer explain iris.mercer iris.csv reasons.csv --plot reasons.png", "of every row, and a picture"),
         description="Exact Shapley values of a model's answers: how much each column of a row adds to f, compared with "
-        "background rows, in which the column is as it happens to be. Their sum is f at the row less the mean of f over "
-        "the background. f is the number predicted; of a classifier what speaks for a class, which it answers if that "
-        "is largest.",
+        "background rows, in which the column is as it happens to be. Their sum is f at the row less the mean of f "
+        "over the background. f is the number predicted; of a classifier what speaks for the class that it answers.",
         computes=True,
     )
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")

@@ -28,6 +28,7 @@ from mercer.runtime.progress import waiting
 from mercer.tables.cells import is_missing
 from mercer.tables.dialect import UNKNOWN, Dialect, remembered
 from mercer.tables.encodings import Levels, Words
+from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
 
@@ -41,10 +42,11 @@ def register(commands: Subparsers) -> None:
         ("mercer predict iris.csv iris.mercer answers.csv --target species", "and the accuracy"),
         ("mercer predict -b 1 heart heart.model heart.out", "as svm-predict"),
         ("cut -d, -f2- rows.csv | mercer predict --format csv - iris.mercer", "in a pipe"),
-        description="Predict every row of a file, and say how often the file's own labels agree. Of a table it writes "
-        "a table: the rows' own columns and, beside them, the answer, its probability or interval where the model has "
-        "them. Of LIBSVM text, and with --plain, it writes what svm-predict does. The model is a .mercer file or one of "
-        "LIBSVM's. Without OUTPUT, or with -, the predictions go to standard output and the accuracy to standard error.",
+        description="Predict every row of a file, and say how often the file's own labels agree. Of a table it "
+        "writes a table: the rows' own columns and, beside them, the answer, and its probability or interval if the "
+        "model has them. Of LIBSVM text, and with --plain, it writes what svm-predict does. The model is a .mercer "
+        "file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to standard output and the accuracy to "
+        "standard error.",
         files="data_file model_file [output_file]",
         computes=True,
     )
@@ -87,6 +89,8 @@ def run(args: argparse.Namespace) -> None:
     rows, truth = _truth(answer, data)
     figures, told = _judge(answer.kind, answer.values[rows], truth)
     remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]
+    if told and data.digest and getattr(model.table, "reading_", {}).get("digest") == data.digest:
+        remarks.append("These are the rows that the model was trained on: new ones are answered less well.")
     framed = data.table is not None and not args.plain
     text = with_answers(data, _beside(model, data, answer, args)) if framed else "\n".join([*answer.lines, ""])
     if args.output != "-":
@@ -149,23 +153,20 @@ def with_answers(data: Data, found: dict[str, Any]) -> str:
     writer = csv.writer(out, delimiter=data.dialect.separator or ",", lineterminator="\n")
     writer.writerow(header)
     new = [[_cell(value, mark) for value in column] for column in found.values()]
-    old = [
-        [("" if is_missing(value) else value) for value in column] if not isinstance(column, list) else column
-        for column in table.cells
-    ]
+    old = [column if isinstance(column, list) else map(_own_cell, column.tolist()) for column in table.cells]
     writer.writerows(zip(*old, *new, strict=True))
     return out.getvalue()
 
 
+def _own_cell(value: Any) -> Any:
+    return "" if is_missing(value) else value  # of a Parquet file
+
+
 def _cell(value: Any, comma: bool) -> str:
-    text = (
-        f"{value:.6g}"
-        if isinstance(value, float) and value % 1
-        else f"{value:.15g}"
-        if isinstance(value, float)
-        else str(value)
-    )
-    return text.replace(".", ",") if comma and isinstance(value, float) else text
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:.15g}" if value % 1 == 0 else f"{value:.6g}"
+    return text.replace(".", ",") if comma else text
 
 
 def model_beside(path: str, data: str) -> Model:
@@ -193,10 +194,13 @@ def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN
         as_frame=model.table is not None,
         asked=asked,
         before=remembered(read),
-        texts=[]
-        if model.table is None
-        else [one.name for one in model.table.columns_ if isinstance(one, Levels | Words)],
+        texts=() if model.table is None else text_columns(model.table),
     )
+
+
+def text_columns(table: Tabular) -> list[str]:
+    """The columns whose cells are read as they are written."""
+    return [one.name for one in table.columns_ if isinstance(one, Levels | Words)]
 
 
 def _ask(model: Model, data: Data, probability: bool) -> _Answer:

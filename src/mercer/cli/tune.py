@@ -33,8 +33,8 @@ def register(commands: Subparsers) -> None:
         add_help=False,
         description="Find the parameters of a machine and its kernel by cross-validation, as grid.py does, with its "
         "options, output and file of results. The last line is: C gamma rate; of a regression: C gamma epsilon mse; of "
-        "a one-class machine: nu gamma score. The best model of a table is trained on all rows and saved; that of LIBSVM "
-        "text if MODEL names a file. It takes every option of mercer train.",
+        "a one-class machine: nu gamma score. The best model of a table is trained on all rows and saved; that of "
+        "LIBSVM text if MODEL names a file. It takes every option of mercer train.",
         files="data_file [model_file]",
         computes=True,
     )

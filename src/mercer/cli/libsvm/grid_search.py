@@ -47,7 +47,7 @@ class GridSearch:
     def of(
         cls, args: argparse.Namespace, data: Data, estimator: Estimator, machine: str, usual: dict[str, Any]
     ) -> GridSearch:
-        """A search for the parameters of this machine, which stands in the estimator; `usual` if they are not searched."""
+        """A search for the parameters of the machine in the estimator; they are as `usual` if they are not searched."""
         parameters, letters, word, scoring, unit = _MACHINES[machine]
         ranges = [getattr(args, f"log2{letter}") or [None] for letter in letters]
         cells = {
