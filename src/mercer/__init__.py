@@ -43,6 +43,7 @@ __all__ = [
     "TunedSVC",
     "TunedSVR",
     "TuningResult",
+    "ask",
     "certify",
     "check_kernel",
     "compress",
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
+    from mercer.tables.asked import ask
     from mercer.tables.estimator import Tabular, tabular
     from mercer.teaching import trace
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
@@ -122,6 +124,7 @@ else:
         "selection.result": "TuningResult",
         "selection.tune": "tune",
         "selection.tuned": "TunedOneClassSVM TunedSVC TunedSVR",
+        "tables.asked": "ask",
         "tables.estimator": "Tabular tabular",
         "teaching": "trace",
         "unsupervised": "KernelCCA KernelKMeans KernelPCA SpectralClustering mmd_test",

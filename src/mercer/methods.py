@@ -6,12 +6,14 @@ A class of a room below names one of these among its bases, and has its methods 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import PROBABILITIES
 from mercer.fitting.families.shared_docs import shared_docs
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         TraceDisplay,
     )
     from mercer.explain import Explanation, PartialDependence, Reasons
+    from mercer.margins import NearestPoints
     from mercer.theory import Insight
 
 
@@ -187,6 +190,82 @@ class MachineMethods:
 
 
 attach(MachineMethods, ShowsCertificate)
+
+
+def _inside_has(name: str) -> Callable[[Any], bool]:
+    def check(model: Any) -> bool:
+        from mercer.tables.asked import ask
+
+        getattr(ask(model).machine, name)  # its AttributeError says why
+        return True
+
+    return check
+
+
+def _answered(name: str, told: str) -> Any:
+    """The machine's own method of this name, about the user's rows and, where it takes them, labels."""
+
+    def answer(self: Any, X: Any, *y: Any, **named: Any) -> Any:
+        from mercer.tables.asked import ask
+
+        asked = ask(self)
+        check_is_fitted(asked.machine)
+        return getattr(asked.machine, name)(asked.rows(X), *y, **named)
+
+    answer.__name__, answer.__qualname__, answer.__doc__ = name, f"ModelMethods.{name}", told
+    return available_if(_inside_has(name))(answer)
+
+
+class ModelMethods:
+    """Of what stands around a machine: tables, searches, calibrated models, and what `ask` makes.
+
+    The machine answers, about the columns that the model is given. What it cannot be asked is not there.
+    """
+
+    explain = available_if(_inside_has("explain"))(MachineMethods.explain)
+    gradient_importance = available_if(_inside_has("gradient_importance"))(MachineMethods.gradient_importance)
+    partial_dependence = available_if(_inside_has("partial_dependence"))(MachineMethods.partial_dependence)
+    reasons = available_if(_inside_has("reasons"))(MachineMethods.reasons)
+    insight = available_if(_inside_has("insight"))(MachineMethods.insight)
+
+    @available_if(_inside_has("calibrate"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def calibrate(self, X: Any, y: ArrayLike | None = None, **options: Any) -> Any:
+        """This model with probabilities or intervals, as the machine's own `calibrate` gives them.
+
+        All of the model but its searches, which have chosen, is fitted again in every fold.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        **options
+            `cv`, `sample_weight`, `verbose` and, for a classifier, `method`.
+
+        Returns
+        -------
+        CalibratedClassifier, CalibratedRegressor, or a copy of a novelty detector
+        """
+        from mercer.tables.asked import ask
+
+        asked = ask(self)
+        done = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
+        if done:
+            raise TypeError(f"there is a {done[0]} already; calibrate what it was made of, its estimator_")
+        way = type(asked.machine).calibrate
+        return way(asked.model if asked.steps else asked.machine, X, *(() if y is None else (y,)), **options)
+
+    margins = _answered("margins", "Margins, slacks, errors and distances of samples: `Margins` or `SeveralMargins`.")
+    signed_distance = _answered("signed_distance", "f(x)/‖w‖: how far each sample is from the plane f = 0.")
+
+    @available_if(_inside_has("nearest_points"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
+        """The nearest points of the classes' hulls, in the machine's own features."""
+        from mercer.tables.asked import ask
+
+        return ask(self).machine.nearest_points()  # type: ignore[no-any-return]  # an SVC has this method
+
+    def __dir__(self) -> list[str]:
+        absent = {name for name in vars(ModelMethods) if not name.startswith("_") and not hasattr(self, name)}
+        return [name for name in object.__dir__(self) if name not in absent]
 
 
 class ClassifierMethods:

@@ -33,6 +33,9 @@ constexpr std::size_t kRows = 11, kOthers = 3, kVectors = 21, kFeatures = 5, kOu
 
 struct Case {
     Doubles rows, others, weights, vectors, coefficients, rates, polynomial;
+    std::vector<std::int64_t> starts;  // of the players' features
+
+    std::size_t players() const { return starts.size() - 1; }
 
     double kernel(const Doubles& x, std::size_t i) const {
         double exponent = 0.0, inner = 0.0, value = 0.0;
@@ -47,13 +50,15 @@ struct Case {
         return value * std::exp(exponent);
     }
 
-    // The worth of the subset with these bits: the mean of f over the background with these features of the row.
+    // The worth of the subset with these bits: the mean of f over the background with these players' features of the row.
     double worth(std::size_t row, unsigned subset, std::size_t output) const {
         double total = 0.0;
         for (std::size_t b = 0; b < kOthers; ++b) {
             Doubles x(kFeatures);
-            for (std::size_t l = 0; l < kFeatures; ++l) {
-                x[l] = subset >> l & 1U ? rows[row * kFeatures + l] : others[b * kFeatures + l];
+            for (std::size_t p = 0; p < players(); ++p) {
+                for (auto l = static_cast<std::size_t>(starts[p]); l < static_cast<std::size_t>(starts[p + 1]); ++l) {
+                    x[l] = subset >> p & 1U ? rows[row * kFeatures + l] : others[b * kFeatures + l];
+                }
             }
             for (std::size_t i = 0; i < kVectors; ++i) {
                 total += weights[b] * coefficients[output * kVectors + i] * kernel(x, i);
@@ -62,31 +67,43 @@ struct Case {
         return total;
     }
 
-    double value(std::size_t row, std::size_t feature, std::size_t output) const {
-        constexpr double kShares[] = {24.0, 6.0, 4.0, 6.0, 24.0};  // |S|! (d - |S| - 1)!
+    double value(std::size_t row, std::size_t player, std::size_t output) const {
+        constexpr double kFactorial[] = {1.0, 1.0, 2.0, 6.0, 24.0, 120.0};
+        const std::size_t n = players();
         double total = 0.0;
-        for (unsigned subset = 0; subset < 1U << kFeatures; ++subset) {
-            if (subset >> feature & 1U) continue;
-            const double gain = worth(row, subset | 1U << feature, output) - worth(row, subset, output);
-            total += kShares[__builtin_popcount(subset)] / 120.0 * gain;
+        for (unsigned subset = 0; subset < 1U << n; ++subset) {
+            if (subset >> player & 1U) continue;
+            const double gain = worth(row, subset | 1U << player, output) - worth(row, subset, output);
+            const auto size = static_cast<std::size_t>(__builtin_popcount(subset));
+            total += kFactorial[size] * kFactorial[n - size - 1] / kFactorial[n] * gain;
         }
         return total;
     }
 
     Doubles found(const mercer::Level& level, int n_threads) const {
         mercer::Poll poll;
-        Doubles values(kRows * kOutputs * kFeatures, 0.0);
-        const mercer::ShapleyProblem problem{rows.data(),         others.data(), weights.data(),
-                                             vectors.data(),      coefficients.data(),
-                                             kRows,               kOthers,       kVectors,
-                                             kFeatures,           kOutputs,      rates.data(),
-                                             polynomial.data(),   static_cast<std::int64_t>(polynomial.size()) - 1};
+        Doubles values(kRows * kOutputs * players(), 0.0);
+        const mercer::ShapleyProblem problem{.rows = rows.data(),
+                                             .background = others.data(),
+                                             .weights = weights.data(),
+                                             .vectors = vectors.data(),
+                                             .coefficients = coefficients.data(),
+                                             .n_rows = kRows,
+                                             .m = kOthers,
+                                             .n = kVectors,
+                                             .d = kFeatures,
+                                             .outputs = kOutputs,
+                                             .starts = starts.data(),
+                                             .players = static_cast<std::int64_t>(players()),
+                                             .rates = rates.data(),
+                                             .polynomial = polynomial.data(),
+                                             .order = static_cast<std::int64_t>(polynomial.size()) - 1};
         mercer::add_shapley(problem, values.data(), {n_threads, level, poll});
         return values;
     }
 };
 
-void by_all_subsets(Doubles rate_of_kind, Doubles polynomial) {
+void by_all_subsets(Doubles rate_of_kind, Doubles polynomial, std::vector<std::int64_t> starts = {0, 1, 2, 3, 4, 5}) {
     std::mt19937 random(3);
     std::uniform_real_distribution<double> uniform(0.0, 2.0);
     const auto some = [&](std::size_t n) {
@@ -95,7 +112,7 @@ void by_all_subsets(Doubles rate_of_kind, Doubles polynomial) {
         return out;
     };
     Case made{some(kRows * kFeatures), some(kOthers * kFeatures), {0.5, 0.3, 0.2}, some(kVectors * kFeatures),
-              some(kOutputs * kVectors), {}, std::move(polynomial)};
+              some(kOutputs * kVectors), {}, std::move(polynomial), std::move(starts)};
     // The first row is one of the background, and the second has two features in common with it.
     for (std::size_t l = 0; l < kFeatures; ++l) made.rows[l] = made.others[l];
     for (std::size_t l = 0; l < 2; ++l) made.rows[kFeatures + l] = made.others[l];
@@ -106,8 +123,8 @@ void by_all_subsets(Doubles rate_of_kind, Doubles polynomial) {
         const Doubles values = made.found(*level, 1);
         for (std::size_t r = 0; r < kRows; ++r) {
             for (std::size_t o = 0; o < kOutputs; ++o) {
-                for (std::size_t l = 0; l < kFeatures; ++l) {
-                    const double expected = made.value(r, l, o), value = values[(r * kOutputs + o) * kFeatures + l];
+                for (std::size_t p = 0; p < made.players(); ++p) {
+                    const double expected = made.value(r, p, o), value = values[(r * kOutputs + o) * made.players() + p];
                     CHECK(std::abs(value - expected) <= 1e-11 * (1.0 + std::abs(expected)));
                 }
             }
@@ -126,4 +143,8 @@ void test_shapley() {
     by_all_subsets({0.0, 0.0, 0.0, 0.0}, {1.0, 0.5, 0.0, 0.25});
     by_all_subsets({0.2, 0.0, 0.0, 0.0}, {0.5, 1.0});
     by_all_subsets({0.0, 0.1, 0.0, 0.0}, {0.0, 1.0, 0.2, 0.0, 0.1, 0.01});
+    // Players of several features, and one of none.
+    by_all_subsets({0.1, 0.2, 0.3, 0.1}, {1.5}, {0, 2, 2, 3, 5});
+    by_all_subsets({0.0, 0.0, 0.0, 0.0}, {1.0, 0.5, 0.0, 0.25}, {0, 1, 4, 5});
+    by_all_subsets({0.2, 0.0, 0.0, 0.0}, {0.5, 1.0}, {0, 3, 5});
 }

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import SVC, SVDD, SVR, LinearSVC, LinearSVR, NuSVC, OneClassSVM, QuantileSVR, RLSClassifier, RLSRegressor
-from mercer.explain import explain
 from mercer.kernels import Chi2, Cosine, Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic, Sigmoid
 from reference.shapley import by_all_subsets, of_product
 
@@ -275,9 +272,3 @@ def test_errors_name_the_background():
         MODEL.explain(ROWS, BACKGROUND, background_weight=[1.0, 2.0])
     with pytest.raises(ValueError, match="'balanced' is not"):
         MODEL.explain(ROWS, BACKGROUND, background_weight="balanced")
-
-
-def test_a_pipeline_is_told_to_ask_its_last_step():
-    pipeline = make_pipeline(StandardScaler(), SVC()).fit(X, LABELS > 2)
-    with pytest.raises(TypeError, match=r"Pipeline is none of mercer's machines.*pipeline\[-1\].explain"):
-        explain(pipeline, ROWS, BACKGROUND)

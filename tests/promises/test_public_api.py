@@ -47,6 +47,7 @@ NAMES = [
     "TunedSVC",
     "TunedSVR",
     "TuningResult",
+    "ask",
     "certify",
     "check_kernel",
     "compress",

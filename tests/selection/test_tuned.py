@@ -127,7 +127,9 @@ def test_what_the_best_machine_knows_can_be_asked_here(kind, tmp_path) -> None: 
 def test_what_nobody_knows_cannot_be_asked() -> None:
     X, y = data(60)
     piped = TunedSVC({"C": [1.0, 2.0]}, estimator=make_pipeline(StandardScaler(), SVC()), cv=2).fit(X, y)
-    assert not hasattr(piped, "margins")
+    best = piped.best_estimator_
+    np.testing.assert_array_equal(piped.margins(X, y).slacks, best[-1].margins(best[:-1].transform(X), y).slacks)
+    assert not hasattr(TunedSVR(), "margins")
     with pytest.raises(NotFittedError):
         TunedSVC().margins(X, y)
     with pytest.raises(AttributeError, match="no attribute 'margin'"):

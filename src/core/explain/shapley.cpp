@@ -24,19 +24,19 @@ constexpr std::int64_t kRowsPerTile = 8;
 constexpr std::int64_t kWorkPerCall = 1 << 20;
 constexpr double kLog2E = 1.4426950408889634074;
 
-// How many features of every row and every background row differ.
+// How many players of every row and every background row differ.
 std::vector<std::int32_t> count_different(const ShapleyProblem& p) {
     std::vector<std::int32_t> counts(static_cast<std::size_t>(p.n_rows * p.m));
     for (std::int64_t c = 0; c < p.n_rows * p.m; ++c) {
         const double *x = p.rows + c / p.m * p.d, *z = p.background + c % p.m * p.d;
         std::int32_t count = 0;
-        for (std::int64_t l = 0; l < p.d; ++l) count += x[l] != z[l];
+        for (std::int64_t k = 0; k < p.players; ++k) count += shapley_differ(x, z, p.starts, k);
         counts[static_cast<std::size_t>(c)] = count;
     }
     return counts;
 }
 
-// As many nodes as two rows that differ in this number of features could need. With numbers as factors sizes are odd,
+// As many nodes as two rows that differ in this number of players could need. With numbers as factors sizes are odd,
 // since a node in the middle costs little. Large ones are about an eighth apart, and whole passes.
 class Rules {
 public:
@@ -46,7 +46,7 @@ public:
         for (std::int64_t size = 1, last = 0; last < most;
              last = size, size += size < few ? step : round_up(size / 8, pass)) {
             with_.resize(static_cast<std::size_t>(size) + 1, static_cast<std::int64_t>(rules_.size()));
-            add(size, shapley_growth(size, p.d), lanes);
+            add(size, shapley_growth(size, p.players), lanes);
         }
     }
     // For as long as these rules live.
@@ -109,15 +109,17 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
     common.exponents = exponents;
     common.rates = rates.data();
     common.d = p.d;
+    common.starts = p.starts;
+    common.players = p.players;
     const std::vector<std::int32_t> differing = count_different(p);
     const Rules rules(*std::max_element(differing.begin(), differing.end()), p, passes.lanes);
     rules.lend(common);
     common.differing_stride = p.m;
 
     const std::int64_t width = round_up(p.n, kPad), lanes = passes.lanes;
-    Padded<double> kept(p.n_rows * p.d * width, 0.0);
+    Padded<double> kept(p.n_rows * p.players * width, 0.0);
     const std::int64_t groups = width / lanes, tiles = ceil_div(p.n_rows, kRowsPerTile), size = p.order + 1;
-    const std::int64_t per_pair = std::max<std::int64_t>(1, (p.d + 4) * (p.d + 4) * size * size / 2);
+    const std::int64_t per_pair = std::max<std::int64_t>(1, (p.players + 4) * (p.players + 4) * size * size / 2 + p.d);
     const std::int64_t at_once = std::clamp<std::int64_t>(kWorkPerCall / (per_pair * kRowsPerTile), 1, p.m);
     Spares<Room> rooms;
     parallel_for(
@@ -126,8 +128,8 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
             auto room = rooms.take([&] {
                 auto made = std::make_unique<Room>();
                 made->vectors = Padded<double>(p.d * lanes);
-                made->factors = Padded<double>(shapley_room(kRowsPerTile, p.d, p.order, lanes));
-                made->different.resize(static_cast<std::size_t>(p.d));
+                made->factors = Padded<double>(shapley_room(kRowsPerTile, p.players, p.order, lanes));
+                made->different.resize(static_cast<std::size_t>(p.players));
                 return made;
             });
             const std::int64_t first = c % groups * lanes, top = c / groups * kRowsPerTile;
@@ -147,7 +149,7 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
                 run.weights = p.weights + b;
                 run.m = std::min(at_once, p.m - b);
                 run.differing = differing.data() + top * p.m + b;
-                passes.add(run, kept.data() + top * p.d * width + first, width);
+                passes.add(run, kept.data() + top * p.players * width + first, width);
                 threads.poll.check();
             }
             rooms.give_back(std::move(room));
@@ -156,10 +158,10 @@ void add_shapley(const ShapleyProblem& p, double* values, const Threads& threads
     parallel_for_each(
         p.n_rows * p.outputs, 1, threads.count,
         [&](std::int64_t c) {
-            const double* of_row = kept.data() + c / p.outputs * p.d * width;
+            const double* of_row = kept.data() + c / p.outputs * p.players * width;
             const double* coefficients = p.coefficients + c % p.outputs * p.n;
-            for (std::int64_t l = 0; l < p.d; ++l) {
-                values[c * p.d + l] += threads.level.linear_double.dot(of_row + l * width, coefficients, p.n);
+            for (std::int64_t k = 0; k < p.players; ++k) {
+                values[c * p.players + k] += threads.level.linear_double.dot(of_row + k * width, coefficients, p.n);
             }
         },
         threads.poll);

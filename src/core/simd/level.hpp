@@ -193,6 +193,7 @@ struct ShapleyRun {
     const double* weights;     // of the background
     const double* vectors;     // [feature][lane]
     const double* rates;       // of the exponents of 2, [rate][feature]
+    const std::int64_t* starts;  // features starts[p] to starts[p + 1] are player p's: their factors are one
     bool used[kRates];         // which rates are not all zero
     bool exponents;            // whether any is
     double series[kMaxSeries];
@@ -200,35 +201,43 @@ struct ShapleyRun {
     const ShapleyRule* rules;
     const std::int64_t* rule_with;  // [n]: the first rule that has n nodes or more
     std::int64_t first_rule;        // of those that could be enough without being exact
-    const std::int32_t* differing;  // how many features of a row and a background row differ, rows this far apart
+    const std::int32_t* differing;  // how many players of a row and a background row differ, rows this far apart
     std::int64_t differing_stride;
-    std::int64_t n_rows, m, d;
+    std::int64_t n_rows, m, d, players;
     double* room;             // shapley_room elements
-    std::int64_t* different;  // d elements
+    std::int64_t* different;  // players elements
 };
 
-// The nodes that integrate the polynomial in t exactly, for two rows that differ in so many features. Without exponents
-// every feature's series begins with 1, so that t comes only with y, in powers below the order.
+// Whether a row and a background row differ in some feature of a player.
+static inline bool shapley_differ(const double* x, const double* z, const std::int64_t* starts, std::int64_t player) {
+    for (std::int64_t l = starts[player]; l < starts[player + 1]; ++l) {
+        if (x[l] != z[l]) return true;
+    }
+    return false;
+}
+
+// The nodes that integrate the polynomial in t exactly, for two rows that differ in so many players. Without exponents
+// every player's series begins with 1, so that t comes only with y, in powers below the order.
 static inline std::int64_t shapley_nodes(std::int64_t different, std::int64_t order, bool exponents) {
     return ((exponents || different < order ? different : order) + 1) / 2;
 }
 
-// Features whose factors are multiplied into one polynomial, and nodes that a pass takes at once: 0 and three pairs.
+// Players whose factors are multiplied into one polynomial, and nodes that a pass takes at once: 0 and three pairs.
 inline constexpr int kShapleyGroup = 4, kShapleyNodes = 7;
-static inline std::int64_t shapley_padded(std::int64_t d) {
-    return (d + kShapleyGroup - 1) / kShapleyGroup * kShapleyGroup;
+static inline std::int64_t shapley_padded(std::int64_t players) {
+    return (players + kShapleyGroup - 1) / kShapleyGroup * kShapleyGroup;
 }
 
 // The room of a pass with this many rows and lanes: the factors of the rows and their sums, the factors of a background
 // row, and then, with power series as factors, four arrays of these; else what shapley_groups.hpp needs.
-static inline std::int64_t shapley_room(std::int64_t n_rows, std::int64_t d, std::int64_t order, std::int64_t lanes) {
+static inline std::int64_t shapley_room(std::int64_t n_rows, std::int64_t players, std::int64_t order, std::int64_t lanes) {
     const std::int64_t size = order + 1;
-    return lanes * shapley_padded(d) * (n_rows * (size + 1) + size + (size > 1 ? 4 * size : 11));
+    return lanes * shapley_padded(players) * (n_rows * (size + 1) + size + (size > 1 ? 4 * size : 11));
 }
 
 struct ShapleyPasses {
     int lanes;
-    // values[row][feature][lane] += the value of each feature; features are `stride` elements apart, rows d of these.
+    // values[row][player][lane] += the value of each player; players are `stride` elements apart.
     void (*add)(const ShapleyRun& run, double* values, std::int64_t stride);
 };
 

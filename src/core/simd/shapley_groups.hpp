@@ -1,5 +1,5 @@
-// Shapley values of one product of numbers: all features of a row against a background row, one vector per lane. For
-// level.cpp only.
+// Shapley values of one product of numbers: all features of a row against a background row, one vector per lane (a
+// player of several features has their product for its factor, and is a feature here). For level.cpp only.
 //
 // With w = 2t - 1 the factor of a feature is m + h w for m = (F + G) / 2 and h = (F - G) / 2. Four of them are
 // multiplied into one polynomial of degree 4, so that a node costs a group of four little more than it would a

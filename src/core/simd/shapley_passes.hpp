@@ -21,21 +21,25 @@ MERCER_INLINE void exp2_any(Vec<double> (&x)[count]) {
     for (int i = 0; i < count; ++i) x[i] = x[i] > kHighest ? splat<double>(__builtin_inf()) : clamped[i];
 }
 
-// to[l] += one rate's part of the exponents of 2 of every feature's factor at one row, `size` places apart.
+// to[p] += one rate's part of the exponents of 2 of every player's factor at one row, `size` places apart.
 template <class Part>
 inline void add_exponents(const ShapleyRun& run, Rate rate, const double* row, double* to, Part part) {
     if (!run.used[rate]) return;
     const double* rates = run.rates + rate * run.d;
-    for (std::int64_t l = 0, size = run.order + 1; l < run.d; ++l) {
-        put(to, l * size, at(to, l * size) + rates[l] * part(splat<double>(row[l]), at(run.vectors, l)));
+    for (std::int64_t p = 0, size = run.order + 1; p < run.players; ++p) {
+        Lanes sum = at(to, p * size);
+        for (std::int64_t l = run.starts[p]; l < run.starts[p + 1]; ++l) {
+            sum += rates[l] * part(splat<double>(row[l]), at(run.vectors, l));
+        }
+        put(to, p * size, sum);
     }
 }
 
-// to[l] = the factor of every feature at one row: half a number, or a power series in y. It is 1 beyond the last feature.
+// to[p] = the factor of every player at one row: half a number, or a power series in y. It is 1 beyond the last player.
 inline void factors_of(const ShapleyRun& run, const double* row, double* to) {
     constexpr int kAtOnce = kGroup;  // enough to keep a processor busy
-    const std::int64_t size = run.order + 1, padded = shapley_padded(run.d);
-    for (std::int64_t l = 0; l < padded; ++l) put(to, l * size, Lanes{});
+    const std::int64_t size = run.order + 1, padded = shapley_padded(run.players);
+    for (std::int64_t p = 0; p < padded; ++p) put(to, p * size, Lanes{});
     add_exponents(run, kSquareRate, row, to, [](Lanes x, Lanes s) { return (x - s) * (x - s); });
     add_exponents(run, kAbsoluteRate, row, to, [](Lanes x, Lanes s) { return larger<double>(x - s, s - x); });
     add_exponents(run, kChi2Rate, row, to, [](Lanes x, Lanes s) {
@@ -44,23 +48,24 @@ inline void factors_of(const ShapleyRun& run, const double* row, double* to) {
     });
     add_exponents(run, kDotRate, row, to, [](Lanes x, Lanes s) { return x * s; });
     const double scale = size == 1 ? 0.5 : 1.0;
-    for (std::int64_t l = 0; l < padded; l += kAtOnce) {
+    for (std::int64_t p = 0; p < padded; p += kAtOnce) {
         Vec<double> value[kAtOnce];
-        for (int c = 0; c < kAtOnce; ++c) value[c] = at(to, (l + c) * size);
+        for (int c = 0; c < kAtOnce; ++c) value[c] = at(to, (p + c) * size);
         if (run.used[kDotRate]) {
             exp2_any(value);
         } else {
             exp2_negative<double>(value);
         }
-        for (int c = 0; c < kAtOnce; ++c) put(to, (l + c) * size, scale * value[c]);
+        for (int c = 0; c < kAtOnce; ++c) put(to, (p + c) * size, scale * value[c]);
     }
     if (size == 1) return;
-    for (std::int64_t l = 0; l < run.d; ++l) {
-        const Lanes step = row[l] * at(run.vectors, l);
-        Lanes value = at(to, l * size);
+    for (std::int64_t p = 0; p < run.players; ++p) {
+        Lanes step{};
+        for (std::int64_t l = run.starts[p]; l < run.starts[p + 1]; ++l) step += row[l] * at(run.vectors, l);
+        Lanes value = at(to, p * size);
         for (std::int64_t k = 1; k < size; ++k) {
             value *= step / static_cast<double>(k);
-            put(to, l * size + k, value);
+            put(to, p * size + k, value);
         }
     }
 }
@@ -104,33 +109,32 @@ void add_series_rule(const double* base, const double* change, std::int64_t n, c
     }
 }
 
-// One row against one background row with numbers as factors: sums[l] += the value of feature l.
+// One row against one background row with numbers as factors: sums[p] += the value of player p.
 inline void add_pair(const ShapleyRun& run, const double* x, const double* z, double weight, std::int64_t differing,
                      const double* own, const double* other, double* room, double* sums) {
     if (differing == 0) return;
-    const std::int64_t d = run.d;
     Lanes start = splat<double>(weight * run.series[0]);
-    // Where most features differ, the others do no harm: they are worth h = 0.
-    if (4 * differing >= 3 * d) {
-        return add_product(run, own, other, shapley_padded(d), differing, start, room, sums);
+    // Where most players differ, the others do no harm: they are worth h = 0.
+    if (4 * differing >= 3 * run.players) {
+        return add_product(run, own, other, shapley_padded(run.players), differing, start, room, sums);
     }
     double *f = room, *g = f + shapley_padded(differing) * kLanes, *gained = g + shapley_padded(differing) * kLanes;
     std::int64_t n = 0;
-    for (std::int64_t l = 0; l < d; ++l) {
-        if (x[l] != z[l]) {
-            put(f, n, at(own, l));
-            put(g, n, at(other, l));
-            run.different[n++] = l;
+    for (std::int64_t p = 0; p < run.players; ++p) {
+        if (shapley_differ(x, z, run.starts, p)) {
+            put(f, n, at(own, p));
+            put(g, n, at(other, p));
+            run.different[n++] = p;
         } else {
-            start *= 2.0 * at(own, l);
+            start *= 2.0 * at(own, p);
         }
     }
     for (; n < shapley_padded(differing); ++n) put(f, n, splat<double>(0.5)), put(g, n, splat<double>(0.5));
     for (std::int64_t k = 0; k < n; ++k) put(gained, k, Lanes{});
     add_product(run, f, g, n, differing, start, gained + n * kLanes, gained);
     for (std::int64_t k = 0; k < differing; ++k) {
-        const std::int64_t l = run.different[k];
-        put(sums, l, at(sums, l) + at(gained, k));
+        const std::int64_t p = run.different[k];
+        put(sums, p, at(sums, p) + at(gained, k));
     }
 }
 
@@ -140,24 +144,24 @@ inline void add_series_pair(const ShapleyRun& run, const double* x, const double
                             double* sums) {
     const std::int64_t wanted = shapley_nodes(differing, run.order, run.exponents);
     if (wanted == 0) return;
-    const std::int64_t d = run.d, size = run.order + 1;
+    const std::int64_t players = run.players, size = run.order + 1;
     double* base = room;
-    double* change = base + d * size * kLanes;
-    double* total = change + d * size * kLanes;
-    double* before = total + d * size * kLanes;
+    double* change = base + players * size * kLanes;
+    double* total = change + players * size * kLanes;
+    double* before = total + players * size * kLanes;
     std::int64_t* different = run.different;
     Lanes start[kMaxSeries] = {splat<double>(weight)}, factor[kMaxSeries];
     std::int64_t n = 0;
-    for (std::int64_t l = 0; l < d; ++l) {
-        if (x[l] != z[l]) {
+    for (std::int64_t p = 0; p < players; ++p) {
+        if (shapley_differ(x, z, run.starts, p)) {
             for (std::int64_t i = 0; i < size; ++i) {
-                const Lanes from = at(other, l * size + i);
+                const Lanes from = at(other, p * size + i);
                 put(base, n * size + i, from);
-                put(change, n * size + i, at(own, l * size + i) - from);
+                put(change, n * size + i, at(own, p * size + i) - from);
             }
-            different[n++] = l;
+            different[n++] = p;
         } else {
-            for (std::int64_t i = 0; i < size; ++i) factor[i] = at(own, l * size + i);
+            for (std::int64_t i = 0; i < size; ++i) factor[i] = at(own, p * size + i);
             multiply(start, factor, size);
         }
     }
@@ -178,7 +182,7 @@ inline void add_series_pair(const ShapleyRun& run, const double* x, const double
 }
 
 void shapley_add(const ShapleyRun& run, double* values, std::int64_t stride) {
-    const std::int64_t d = run.d, size = run.order + 1, padded = shapley_padded(d);
+    const std::int64_t d = run.d, players = run.players, size = run.order + 1, padded = shapley_padded(players);
     double* own = run.room;
     double* sums = own + run.n_rows * padded * size * kLanes;
     double* other = sums + run.n_rows * padded * kLanes;
@@ -194,11 +198,11 @@ void shapley_add(const ShapleyRun& run, double* values, std::int64_t stride) {
                 own + r * padded * size * kLanes, other, room, sums + r * padded * kLanes);
         }
     }
-    // Here features are thousands of bytes apart, which share few places in the cache: once is enough.
+    // Here players are thousands of bytes apart, which share few places in the cache: once is enough.
     for (std::int64_t r = 0; r < run.n_rows; ++r) {
-        for (std::int64_t l = 0; l < d; ++l) {
-            double* to = values + (r * d + l) * stride;
-            store<double>(to, load(to) + at(sums, r * padded + l));
+        for (std::int64_t p = 0; p < players; ++p) {
+            double* to = values + (r * players + p) * stride;
+            store<double>(to, load(to) + at(sums, r * padded + p));
         }
     }
 }

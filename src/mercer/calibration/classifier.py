@@ -17,7 +17,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
+from mercer.fitting.pipeline.machine import ModelMethods, answers_as_asked, attach_named, score_of_classifier
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
@@ -27,7 +27,7 @@ HELD_OUT = "held-out"
 _WHO = ("probability", "machine")
 
 
-class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
@@ -203,6 +203,9 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
         return np.asarray(self.p_values(X) > alpha)
 
+    def _inside(self) -> Any:
+        return getattr(self, "estimator_", SVC() if self.estimator is None else self.estimator)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = (SVC() if self.estimator is None else self.estimator).__sklearn_tags__()
@@ -211,6 +214,7 @@ class CalibratedClassifier(ShowsCertificate, ClassifierMixin, MetaEstimatorMixin
 
 
 answers_as_asked(CalibratedClassifier)
+attach_named(CalibratedClassifier)
 
 
 def calibrate_classifier(

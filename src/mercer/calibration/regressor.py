@@ -27,7 +27,7 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
+from mercer.fitting.pipeline.machine import ModelMethods, answers_as_asked, attach_named, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
@@ -38,7 +38,7 @@ from mercer.tables.frame import part_of
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
 
 
-class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -186,6 +186,9 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
         parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
 
+    def _inside(self) -> Any:
+        return getattr(self, "estimator_", SVR() if self.estimator is None else self.estimator)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = (SVR() if self.estimator is None else self.estimator).__sklearn_tags__()
@@ -194,6 +197,7 @@ class CalibratedRegressor(ShowsCertificate, RegressorMixin, MetaEstimatorMixin, 
 
 
 answers_as_asked(CalibratedRegressor)
+attach_named(CalibratedRegressor)
 
 
 def calibrate_regressor(

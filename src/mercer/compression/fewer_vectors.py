@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin, clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples
@@ -24,11 +23,12 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
-from mercer.fitting.pipeline.state import check_state, chosen_of
+from mercer.fitting.pipeline.state import check_state
 from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
 from mercer.rkhs import Expansion
 from mercer.runtime.progress import Reporter
+from mercer.tables.asked import ask
 from mercer.unsupervised.learner import Learner
 
 # What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
@@ -65,12 +65,13 @@ def compress(
     ----------
     model : estimator
         Fitted, with a kernel and vectors: SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD, the machines of
-        least squares and the kernel machines; a Pipeline that ends in one, or a search, whose best one is taken.
+        least squares and the kernel machines; a Pipeline that ends in one, a `Tabular`, or a search, whose best one is
+        taken.
     n_vectors : int, or float below 1, optional
         How many vectors to keep, or which share of them.
     max_error : float, optional
         Keep as few vectors as will do for ‖w − w'‖ of at most this, in every output. Retraining then goes only so far.
-        (f of SVDD has w = 2a, twice the centre.)
+        (f of SVDD has w = 2a, twice the centre. Of a table's regression it is in the unit of standardised targets.)
         With neither, only vectors go that are not needed.
     X, y, sample_weight : the samples that the machine was trained on, or some like them, optional
         What coefficients and b are fitted to. y is needed by retrain="loss" alone, which alone takes weights.
@@ -100,14 +101,15 @@ def compress(
     >>> bool((small.predict(X) == model.predict(X)).mean() > 0.97)
     True
     """
-    model = chosen_of(model)
-    if isinstance(model, Pipeline):
-        check_is_fitted(model)
-        *before, (name, machine) = model.steps
-        seen = model[:-1].transform(X) if before and X is not None else X
-        options = {"max_error": max_error, "X": seen, "y": y, "sample_weight": sample_weight}
-        small = compress(machine, n_vectors, retrain=retrain, verbose=verbose, **options)
-        return Pipeline([*before, (name, small)])
+    asked = ask(model)
+    model = asked.machine
+    known = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
+    if known:
+        raise TypeError(
+            f"what {known[0]} learnt is about the machine that it holds, and not about one on fewer vectors; compress "
+            "the model that it was made of, its estimator_, and calibrate that with samples that were held out"
+        )
+    X, y = None if X is None else asked.rows(X), asked.target(y)
     original = _checked(model, max_error)
     count = _count(n_vectors, max_error, n_samples(original.vectors))
     max_error = None if max_error is None else float(max_error) / model.F_SCALE  # from here on of the expansion
@@ -130,7 +132,8 @@ def compress(
             found, simpler, error = Reduced(original), original, np.zeros(len(original.b))
     removed = n_samples(original.vectors) - n_samples(simpler.vectors)
     progress.close(f"{n_samples(original.vectors)} vectors to {n_samples(found.expansion.vectors)}")
-    return compressed(model, found.expansion, error, removed=removed, moved=found.moved, retrained=found.retrained)
+    small = compressed(model, found.expansion, error, removed=removed, moved=found.moved, retrained=found.retrained)
+    return asked.around(small)
 
 
 def _reduced(

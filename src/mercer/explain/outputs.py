@@ -2,7 +2,8 @@
 
     f = factor · Σ_j β_j k(x_j, x) + a constant
 
-The factor is the machine's `F_SCALE`: 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, 1 elsewhere.
+The factor is the machine's `F_SCALE`: 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, 1 elsewhere;
+times the scale of y where a table standardised it, so that f is in the unit of y.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mercer.kernels import Kernel, kernel_named
 from mercer.kernels.matrices import dense, widened
 from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
+from mercer.tables.asked import Asked, ask
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,18 +34,27 @@ class Outputs:
     `coefficients` have a row for each of the `vectors`, which are None for a precomputed kernel.
     """
 
-    model: Any
+    asked: Asked
     names: tuple[str, ...]
     pairs: list[Pair] | None
     kernel: Kernel
     vectors: Any
     coefficients: Any
-    factor: float
+
+    @property
+    def model(self) -> Any:
+        """The machine."""
+        return self.asked.machine
+
+    @property
+    def factor(self) -> Any:
+        """One number, or one for each output."""
+        return self.model.F_SCALE * self.asked.unit[1]
 
     def rows(self, X: Any) -> Any:
         """X as the machine reads it, in float64 on this machine."""
         kernel = None if not hasattr(self.model, "kernel_") else self.kernel
-        return widened(host(read_samples(self.model, X, kernel, reset=False)))
+        return widened(host(read_samples(self.model, self.asked.rows(X), kernel, reset=False)))
 
     def f(self, rows: Any) -> Floats:
         """The functions at rows that were read, one column each."""
@@ -54,16 +65,17 @@ class Outputs:
             else:
                 values = expansion(rows, effective_n_threads(getattr(self.model, "n_jobs", None)))
             if self.model.F_LESS_OWN:
-                values = self.factor * values - self.kernel.diag(rows)[:, None]
+                values = self.model.F_SCALE * values - self.kernel.diag(rows)[:, None]
+            mean, scale = self.asked.unit
+            values = values * scale + mean
         if not np.isfinite(values).all():
             raise FloatingPointError(f"{self.kernel!r} overflows float64 for these rows; scale the features")
         return np.asarray(values)
 
     @property
     def feature_names(self) -> list[str]:
-        """The names that the machine was trained with, or x0, x1, …."""
-        given = getattr(self.model, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.model.n_features_in_)] if given is None else [str(name) for name in given]
+        """The user's columns."""
+        return self.asked.names
 
     def parts(self, ranges: Iterable[slice]) -> Iterator[tuple[Floats, Floats]]:
         """Some vectors at a time and their coefficients, both as fresh dense arrays."""
@@ -80,19 +92,21 @@ class Outputs:
             )
 
 
-def outputs_of(model: Any) -> Outputs:
-    """The functions of a trained machine."""
+def outputs_of(given: Any) -> Outputs:
+    """The functions of a trained machine, which may stand in a Pipeline, a table, a search or a calibration."""
+    asked = ask(given)
+    model = asked.machine
     if not hasattr(model, "explain"):
         raise TypeError(
-            f"{type(model).__name__} is none of mercer's machines; of a pipeline ask the last step: "
-            "pipeline[-1].explain(pipeline[:-1].transform(X), pipeline[:-1].transform(background))"
+            f"{type(model).__name__} is none of mercer's machines that predict from f; ask a machine such as SVC or "
+            "SVR, or a Pipeline, a Tabular, a search or a calibration of one"
         )
     check_is_fitted(model)
     names, pairs = _names(model)
     expansion: Expansion | None = getattr(model, "_expansion_", None)
     if expansion is None:  # a linear machine: w is its only vector
         w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
-        return Outputs(model, names, pairs, kernel_named("linear"), w, np.eye(len(w)), 1.0)
+        return Outputs(asked, names, pairs, kernel_named("linear"), w, np.eye(len(w)))
     if model.F_LESS_OWN:
         terms = expansion.kernel.terms()
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
@@ -100,7 +114,7 @@ def outputs_of(model: Any) -> Outputs:
                 f"{type(model).__name__} with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) "
                 "is not the same for all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
             )
-    return Outputs(model, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients, model.F_SCALE)
+    return Outputs(asked, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients)
 
 
 def as_dense(rows: Any) -> Floats:

@@ -8,6 +8,7 @@ features are made once, and shared by the whole grid.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +23,25 @@ from mercer.kernels.terms import Term
 from mercer.parameters import integer
 from mercer.rkhs import Function, functions_of
 from mercer.runtime.optional import require
+from mercer.tables.asked import Asked, MixedColumns
+from mercer.tables.axis import Axis
+from mercer.tables.cells import cells_of
+from mercer.tables.frame import part_of
 
 
 def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = None) -> Floats:
     """How much f reacts to small changes of each feature; see the method of the machines."""
     machine = outputs_of(model)
     machine.expect_vectors("gradient_importance")
+    if machine.asked.steps:
+        raise ValueError(
+            "a derivative is one along the machine's own features, and categories have none; use explain, or ask the "
+            "machine: ask(model).machine.gradient_importance(ask(model).rows(X))"
+        )
     rows = machine.rows(X)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
     used = np.flatnonzero(weights)  # a kernel need not have a derivative where nobody asks
-    found = functions_of(model)
+    found = functions_of(machine.model)
     functions: list[Function] = found if isinstance(found, list) else [found]
     total = np.zeros((rows.shape[1], len(functions)))
     most = max((n_samples(function.vectors) for function in functions), default=0)
@@ -55,7 +65,7 @@ class PartialDependence(PartialDependenceMethods):
     feature_names : tuple of str
         Their names.
     grid : tuple of arrays
-        The values of each.
+        The values of each: numbers, or a table's dates or categories, None for a hole that is a category.
     average : array of shape (n_grid,) or (n_grid, n_grid_2)
         The mean of f; of several outputs with one more axis at the end.
     individual : array or None
@@ -66,7 +76,7 @@ class PartialDependence(PartialDependenceMethods):
 
     features: tuple[int, ...]
     feature_names: tuple[str, ...]
-    grid: tuple[Floats, ...]
+    grid: tuple[np.ndarray, ...]
     average: Floats
     individual: Floats | None
     output_names: tuple[str, ...]
@@ -80,9 +90,9 @@ class PartialDependence(PartialDependenceMethods):
     def to_frame(self) -> Any:
         """A pandas DataFrame: a row per point of the grid, and a column per feature and output."""
         pandas = require("pandas", "a frame of partial dependence")
-        points = np.meshgrid(*self.grid, indexing="ij")
-        columns = dict(zip(self.feature_names, (p.ravel() for p in points), strict=True))
-        table = self.average.reshape(points[0].size, -1)
+        points = _points(self.grid)
+        columns = dict(zip(self.feature_names, points, strict=True))
+        table = self.average.reshape(len(points[0]), -1)
         return pandas.DataFrame(columns | dict(zip(self.output_names, table.T, strict=True)))
 
 
@@ -106,19 +116,27 @@ def partial_dependence(
     names = machine.feature_names
     rows = machine.rows(X)
     columns = _columns(features, names)
-    values = _grid(grid, rows, columns, grid_resolution)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])
-    points = np.stack([p.ravel() for p in np.meshgrid(*values, indexing="ij")], axis=1)
-    term = _only_term(machine)
-    n, outputs = rows.shape[0], len(machine.names)
-    total = np.zeros((len(points), outputs))
-    curves = np.empty((n, len(points), outputs)) if individual else None
+    inner: tuple[int, ...] | None = columns
+    if machine.asked.steps:
+        values = _grid_of_table(grid, machine.asked, X, columns, grid_resolution)
+        inner, points = _encoded_points(machine, X, columns, _points(values))
+    else:
+        values = _grid(grid, rows, columns, grid_resolution)
+        points = np.stack(_points(values), axis=1)
+    term = _only_term(machine) if inner is not None else None
+    n, outputs, n_points = rows.shape[0], len(machine.names), math.prod(len(one) for one in values)
+    total = np.zeros((n_points, outputs))
+    curves = np.empty((n, n_points, outputs)) if individual else None
     # A block's kernel values, and its curves.
-    for some in row_blocks(n, 8 * (len(points) * outputs + machine.vectors.shape[0] + rows.shape[1])):
+    for some in row_blocks(n, 8 * (n_points * outputs + machine.vectors.shape[0] + rows.shape[1])):
         own = as_dense(rows[some])
-        block = None if term is None else _shared(machine, term, own, columns, points)
-        if block is None or not np.isfinite(block).all():
-            block = _values(machine, own, columns, points)
+        if inner is None:
+            block = _through_steps(machine, part_of(X, np.arange(n)[some]), columns, _points(values))
+        else:
+            block = np.full(1, np.nan) if term is None else _shared(machine, term, own, inner, points)
+            if not np.isfinite(block).all():
+                block = _values(machine, own, inner, points)
         total += np.tensordot(weights[some], block, axes=1)
         if curves is not None:
             curves[some] = block
@@ -131,6 +149,48 @@ def partial_dependence(
         individual=None if curves is None else curves.reshape(n, *shape),
         output_names=machine.names,
     )
+
+
+def _points(grid: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """The coordinates of all points of a grid."""
+    return [point.ravel() for point in np.meshgrid(*grid, indexing="ij")]
+
+
+def _grid_of_table(
+    grid: Any, asked: Asked, X: Any, columns: tuple[int, ...], resolution: int
+) -> tuple[np.ndarray, ...]:
+    """Cells of the user's columns."""
+    axes = [asked.axis(X, j) for j in columns]
+    if grid is None:
+        return tuple(axis.at(axis.grid(resolution)) for axis in axes)
+    return tuple(cells_of(np.asarray(cells)) for cells in _given_grid(grid, columns))
+
+
+def _encoded_points(
+    machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]
+) -> tuple[tuple[int, ...] | None, Any]:
+    """The machine's features that belong to these columns, and what they are at the points.
+
+    None where features are made of several columns, so that they cannot be set without looking at the others.
+    """
+    asked = machine.asked
+    try:
+        inner = np.flatnonzero(np.isin(asked.origins, columns))
+    except MixedColumns:
+        return None, None
+    first = part_of(X, np.zeros(len(points[0]), dtype=np.intp))
+    encoded = machine.rows(asked.with_cells(first, dict(zip(columns, points, strict=True))))
+    return tuple(inner.tolist()), as_dense(encoded[:, inner])
+
+
+def _through_steps(machine: Outputs, X: Any, columns: tuple[int, ...], points: list[np.ndarray]) -> Floats:
+    """What `_values` computes, with everything before the machine asked again at every point."""
+    asked, n = machine.asked, machine.rows(X).shape[0]
+    out = np.empty((n, len(points[0]), len(machine.names)))
+    for p in range(len(points[0])):
+        cells = {j: np.full(n, column[p], dtype=column.dtype) for j, column in zip(columns, points, strict=True)}
+        out[:, p] = machine.f(machine.rows(asked.with_cells(X, cells)))
+    return out
 
 
 def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Floats) -> Floats:
@@ -207,20 +267,19 @@ def _columns(features: Any, names: list[str]) -> tuple[int, ...]:
 
 
 def _grid(grid: Any, rows: Any, columns: tuple[int, ...], resolution: int) -> tuple[Floats, ...]:
-    if grid is not None:
-        given = [grid] if len(columns) == 1 else list(grid)
-        if len(given) != len(columns):
-            raise ValueError("two features need a pair of grids, an array of values for each")
-        made = tuple(np.asarray(values, dtype=np.float64) for values in given)
-        if any(values.ndim != 1 or not len(values) or not np.isfinite(values).all() for values in made):
-            raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
-        return made
-    out = []
-    for j in columns:
-        column = as_dense(rows[:, [j]]).ravel()
-        distinct = np.unique(column)
-        low, high = np.quantile(column, (0.05, 0.95))
-        if low == high:
-            low, high = distinct[0], distinct[-1]
-        out.append(distinct if len(distinct) <= resolution else np.linspace(low, high, resolution))
-    return tuple(out)
+    if grid is None:
+        return tuple(Axis.of("", as_dense(rows[:, [j]]).ravel()).grid(resolution) for j in columns)
+    made = tuple(np.asarray(values, dtype=np.float64) for values in _given_grid(grid, columns))
+    if not all(np.isfinite(values).all() for values in made):
+        raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
+    return made
+
+
+def _given_grid(grid: Any, columns: tuple[int, ...]) -> list[Any]:
+    """The values of each column."""
+    given = [grid] if len(columns) == 1 else list(grid)
+    if len(given) != len(columns):
+        raise ValueError("two features need a pair of grids, an array of values for each")
+    if any(np.ndim(values) != 1 or not len(values) for values in given):
+        raise ValueError("the grid of a feature must be a one-dimensional array of finite numbers")
+    return given

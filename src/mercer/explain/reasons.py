@@ -20,6 +20,7 @@ from mercer.fitting.pipeline.fit import read_samples
 from mercer.kernels.matrices import dense
 from mercer.parameters import integer
 from mercer.runtime.optional import require
+from mercer.tables.asked import Asked
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,13 +36,16 @@ class Reasons:
     labels : array or None
         The vectors' own classes; None where the machine does not know them.
     vectors : array, CSR matrix, list of strings or None
-        The vectors themselves; None for a precomputed kernel.
+        The vectors themselves, as rows of the user's columns; None for a precomputed kernel, and where a Pipeline's
+        steps cannot be undone.
     similarities : array
         k(x, x_i).
     contributions : array
-        β_i k(x, x_i), positive where it speaks for the prediction of a classifier, or raises f.
+        β_i k(x, x_i), positive where it speaks for the prediction of a classifier, or raises f; in the unit of y.
     shares : array
         The contributions over the sum of the absolute ones of all vectors.
+    feature_names : list of str or None
+        The columns of the vectors, of a table.
     """
 
     prediction: Any
@@ -51,14 +55,19 @@ class Reasons:
     similarities: Floats
     contributions: Floats
     shares: Floats
+    feature_names: list[str] | None = None
 
     def __len__(self) -> int:
         return len(self.contributions)
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame with a row for each vector."""
+        """A pandas DataFrame with a row for each vector; of a table, its cells stand on the right."""
         pandas = require("pandas", "a frame of reasons")
-        return pandas.DataFrame({name: column for name, column in self._columns().items() if column is not None})
+        own = pandas.DataFrame({name: column for name, column in self._columns().items() if column is not None})
+        if self.feature_names is None or self.vectors is None:
+            return own
+        cells = pandas.DataFrame(self.vectors, columns=self.feature_names).infer_objects()
+        return pandas.concat([own, cells], axis=1)
 
     def _columns(self) -> dict[str, np.ndarray | None]:
         return {
@@ -93,12 +102,14 @@ class _Vectors(NamedTuple):
     labels: np.ndarray | None
     coefficients: Floats
     columns: Indices | None
+    asked: Asked
 
 
 def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     """The vectors that decide about each sample; see the method of the machines."""
     n = integer("n", n, 1, "the number of vectors to name")
     machine = outputs_of(model)
+    model = machine.model
     if not hasattr(model, "_expansion_"):
         raise ValueError(
             f"{type(model).__name__} keeps w and no vectors that a sample could resemble; model.explain(X, background) "
@@ -108,7 +119,7 @@ def reasons(model: Any, X: Any, n: int = 5, output: int = 0) -> list[Reasons]:
     if output >= len(machine.names):
         raise ValueError(f"there is no output {output}; there are {len(machine.names)}, counted from 0")
     kernel = machine.kernel
-    X = placed(X)
+    X = placed(machine.asked.rows(X))
     rows = read_samples(model, X, kernel, reset=False)
     own = _vectors(machine)
     labels: Any = None
@@ -135,7 +146,7 @@ def _vectors(machine: Outputs) -> _Vectors:
     model, expansion = machine.model, machine.model._expansion_
     if not (isinstance(model, DualMachine) and hasattr(model, "support_")):  # a compressed one has none
         table = np.asarray(dense(expansion.coefficients), dtype=np.float64)
-        return _Vectors(expansion.vectors, None, None, machine.factor * table, expansion.columns)
+        return _Vectors(expansion.vectors, None, None, machine.factor * table, expansion.columns, machine.asked)
     indices = np.asarray(model.support_, dtype=np.intp)
     labels, table = None, np.asarray(model.dual_coef_, dtype=np.float64).T
     if is_classifier(model):
@@ -146,19 +157,25 @@ def _vectors(machine: Outputs) -> _Vectors:
         table = np.stack(columns, axis=1)
     precomputed = machine.vectors is None
     vectors = None if precomputed else model.support_vectors_
-    return _Vectors(vectors, indices, labels, machine.factor * table, indices if precomputed else None)
+    own = indices if precomputed else None
+    return _Vectors(vectors, indices, labels, machine.factor * table, own, machine.asked)
 
 
 def _one(own: _Vectors, similarities: Floats, contributions: Floats, prediction: Any, n: int) -> Reasons:
     order = np.argsort(-np.abs(contributions), kind="stable")[:n]
     order = order[contributions[order] != 0]
     whole = float(np.abs(contributions).sum())
+    vectors, asked = None if own.of is None else take(own.of, order), own.asked
+    if asked.steps and vectors is not None:
+        # The vectors of a compressed machine were moved, and are rows of no table.
+        vectors = None if "_compression_" in vars(asked.machine) else asked.cells_of_vectors(vectors)
     return Reasons(
         prediction=prediction,
-        indices=None if own.indices is None else own.indices[order],
+        indices=None if own.indices is None else asked.trained_rows(own.indices[order]),
         labels=None if own.labels is None else own.labels[order],
-        vectors=None if own.of is None else take(own.of, order),
+        vectors=vectors,
         similarities=similarities[order],
         contributions=contributions[order],
         shares=contributions[order] / whole if whole > 0 else contributions[order],
+        feature_names=asked.names if asked.steps else None,
     )

@@ -6,6 +6,10 @@ The game: v(S) is the mean of f over background rows z in which the features S a
 
 because Shapley's weights are Beta integrals. The integrand is a polynomial in t, which Gauss–Legendre quadrature
 integrates exactly (src/core/explain/shapley.hpp). Terms and support vectors add up.
+
+The players of the game are the columns that the user knows. One that a table or a Pipeline made into several features
+has the product of their k_l for its factor. This is not the sum of the features' own values: those share with one
+another what only all of them together make.
 """
 
 from __future__ import annotations
@@ -15,10 +19,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from mercer import _core, parameters
-from mercer.arrays import Floats
+from mercer.arrays import Floats, Indices
 from mercer.data.labels import Pair
 from mercer.explain.outputs import Outputs, as_dense, class_signs, outputs_of
 from mercer.fitting.pipeline.machine import ExplanationMethods, attach_named
@@ -26,6 +31,7 @@ from mercer.kernels.terms import Term, Terms
 from mercer.runtime.optional import require
 from mercer.runtime.progress import Reporter
 from mercer.runtime.threads import effective_n_threads
+from mercer.tables.asked import MixedColumns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,9 +45,9 @@ class Explanation(ExplanationMethods):
     base_values : array of shape (n_samples,), or (n_samples, n_outputs)
         The mean of f over the background.
     data : array of shape (n_samples, n_features)
-        The samples.
+        The samples; objects where a table has other cells than numbers.
     feature_names : list of str
-        The names of the columns, or x0, x1, ….
+        The names of the columns, or x0, x1, …. A column that the model leaves out is worth nothing.
     output_names : tuple of str
         The class that f > 0 speaks for, or a name for each output.
     error : float
@@ -64,7 +70,7 @@ class Explanation(ExplanationMethods):
 
     values: Floats
     base_values: Floats
-    data: Floats
+    data: np.ndarray
     feature_names: list[str]
     output_names: tuple[str, ...] = ("f",)
     error: float = 0.0
@@ -176,9 +182,13 @@ _WORK_PER_CALL, _ROWS_AT_ONCE = 250_000_000, 8
 def explain(
     model: Any, X: Any, background: Any = None, *, background_weight: ArrayLike | None = None, verbose: bool = False
 ) -> Explanation:
-    """Exact Shapley values of a trained machine's f at the rows of X; see the method `explain` of the machines."""
+    """Exact Shapley values of a trained machine's f at the rows of X; see the method `explain` of the machines.
+
+    The model may be a Pipeline, a table, a search or a calibration; the values are of the columns of X.
+    """
     machine = outputs_of(model)
     terms = _terms(machine)
+    players = _players(machine)
     if background is None:
         raise TypeError(
             "background is missing: Shapley values compare a sample with rows that stand for 'feature absent', and "
@@ -195,16 +205,16 @@ def explain(
     others, weights = others[used], weights[used]
     f, base = machine.f(rows), weights @ machine.f(others)
     data = as_dense(rows)
-    values = np.zeros((len(data), len(machine.names), data.shape[1]))
-    n_threads = effective_n_threads(getattr(model, "n_jobs", None))
+    n_columns = len(machine.feature_names)
+    values = np.zeros((len(data), len(machine.names), n_columns))
     with np.errstate(over="ignore", invalid="ignore"):
         for term in terms:
             if term.only_polynomial and len(term.polynomial) == 2:
-                _add_linear(values, term, machine, data, np.asarray(weights @ others))
+                _add_linear(values, players, term, machine, data, np.asarray(weights @ others))
     curved = [term for term in terms if not (term.only_polynomial and len(term.polynomial) <= 2)]
     if curved and machine.vectors.shape[0]:
-        _add_curved(values, curved, machine, data, as_dense(others), weights, n_threads, verbose)
-    values *= machine.factor
+        _add_curved(values, players, curved, machine, data, as_dense(others), weights, verbose)
+    values *= np.reshape(machine.factor, (-1, 1))
     if not np.isfinite(values).all():
         raise FloatingPointError(
             f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
@@ -213,13 +223,26 @@ def explain(
     return Explanation(
         values=np.ascontiguousarray(values.transpose(0, 2, 1)),
         base_values=np.tile(base, (len(data), 1)),
-        data=data,
+        data=machine.asked.cells(X) if machine.asked.steps else data,
         feature_names=machine.feature_names,
         output_names=machine.names,
         error=float(np.abs(reached - f).max(initial=0.0)),
-        classes=getattr(model, "classes_", None),
+        classes=getattr(machine.model, "classes_", None),
         pairs=machine.pairs,
     )
+
+
+def _players(machine: Outputs) -> Indices:
+    """The place of the user's column that each feature of the machine belongs to; −1 for one that never changes."""
+    if not machine.asked.steps:
+        return np.arange(len(machine.feature_names))
+    try:
+        return machine.asked.origins
+    except MixedColumns as error:
+        raise ValueError(
+            f"{error}, so that no value of f belongs to one column of X alone; ask the machine about its own features, "
+            "model[-1].explain(model[:-1].transform(X), model[:-1].transform(background)), or leave that step out"
+        ) from None
 
 
 def _terms(machine: Outputs) -> Terms:
@@ -236,31 +259,43 @@ def _terms(machine: Outputs) -> Terms:
     return terms
 
 
-def _add_linear(values: Floats, term: Term, machine: Outputs, data: Floats, mean: Floats) -> None:
-    """The closed form for q·⟨x, z⟩: w_j (x_j − the background's mean)."""
-    w = np.zeros((values.shape[1], values.shape[2]))
-    for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], values.shape[2])):
+def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, data: Floats, mean: Floats) -> None:
+    """The closed form for q·⟨x, z⟩: w_j (x_j − the background's mean), which is a sum over the features of a player."""
+    w = np.zeros((values.shape[1], data.shape[1]))
+    for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], data.shape[1])):
         w += coefficients.T @ vectors
-    values += term.polynomial[1] * w * (data - mean)[:, None, :]
+    gained = term.polynomial[1] * w * (data - mean)[:, None, :]
+    if len(players) == values.shape[2] and (players == np.arange(len(players))).all():
+        values += gained
+    else:
+        known = np.flatnonzero(players >= 0)
+        sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
+        values += np.reshape(np.asarray(gained.reshape(-1, len(players)) @ sums), values.shape)
 
 
 def _add_curved(
     values: Floats,
+    players: Indices,
     terms: list[Term],
     machine: Outputs,
     data: Floats,
     others: Floats,
     weights: Floats,
-    n_threads: int,
     verbose: bool,
 ) -> None:
-    # A column that is 0 in all of these is worth nothing, and multiplies k(·, s) by a number: much of sparse data.
+    # A feature that is 0 in all of these is worth nothing, and multiplies k(·, s) by a number: much of sparse data.
     used = (data != 0).any(axis=0) | (others != 0).any(axis=0)
-    data, others = np.ascontiguousarray(data[:, used]), np.ascontiguousarray(others[:, used])
+    chosen = np.flatnonzero(used)
+    chosen = chosen[np.argsort(players[chosen], kind="stable")]  # a player's features side by side
+    live, starts = np.unique(players[chosen], return_index=True)
+    data, others = np.ascontiguousarray(data[:, chosen]), np.ascontiguousarray(others[:, chosen])
     d, n = data.shape[1], machine.vectors.shape[0]
     if d == 0:
         return
-    gained = np.zeros((*values.shape[:2], d))
+    gained = np.zeros((*values.shape[:2], len(live)))
+    # Where every player has one feature, that need not be told.
+    together = () if len(live) == d else (np.append(starts, d).astype(np.int64),)
+    n_threads = effective_n_threads(getattr(machine.model, "n_jobs", None))
     step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
     step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
     reporter = Reporter(verbose)
@@ -268,7 +303,7 @@ def _add_curved(
         some = slice(start, start + step)
         seen = 0
         for vectors, coefficients in machine.parts(_ranges(n, len(used))):
-            own, unseen = np.ascontiguousarray(vectors[:, used]), vectors[:, ~used]
+            own, unseen = np.ascontiguousarray(vectors[:, chosen]), vectors[:, ~used]
             for term in terms:
                 rates = term.rates(len(used))
                 _core.shapley_add(
@@ -278,15 +313,16 @@ def _add_curved(
                     weights,
                     own,
                     np.ascontiguousarray(coefficients.T) * _with_zeros(rates[:, ~used], unseen),
-                    np.ascontiguousarray(rates[:, used]),
+                    np.ascontiguousarray(rates[:, chosen]),
                     np.array(term.polynomial),
                     n_threads,
+                    *together,
                 )
             seen += len(vectors)
             if reporter.is_due:
                 done = start + min(step, len(data) - start) * seen / n
                 reporter.tell(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
-    values[:, :, used] += gained
+    values[:, :, live[live >= 0]] += gained[:, :, live >= 0]
 
 
 def _with_zeros(rates: Floats, vectors: Floats) -> Floats:

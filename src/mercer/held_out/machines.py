@@ -1,4 +1,4 @@
-"""Machines without a fold, and what they say of its samples; also those inside of pipelines, tables and frozen models.
+"""Machines without a fold, and what they say of its samples; also those inside of pipelines, tables and the like.
 
 What is around a machine sees the samples first, and the machine what that makes of them.
 """
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
@@ -21,23 +20,19 @@ from mercer.fitting.pipeline.fit import read_samples
 from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
 from mercer.runtime.progress import Reporter
+from mercer.tables.asked import ask
 from mercer.tables.frame import Frame, part_of
 
 
 def machine_of(model: Any) -> Any:
     """The machine that decides; the model itself where nothing is around it."""
-    return _steps_of(model)[-1][1]
+    return ask(model).machine
 
 
 def decision_values(model: Any, X: Any) -> Floats:
     """The machine's decision values, a column for each plane, on what the steps before it make of X."""
-    *before, (_, machine) = _steps_of(model)
-    for outer, _ in before:
-        if isinstance(outer, Pipeline):
-            X = outer[:-1].transform(X) if len(outer.steps) > 1 else X
-        elif not isinstance(outer, FrozenEstimator):
-            X = outer.encode(X)
-    values: Floats = machine._decision(X)
+    asked = ask(model)
+    values: Floats = asked.machine._decision(asked.rows(X))
     return values
 
 
@@ -65,22 +60,6 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
     return {"__".join(path): weight}
 
 
-def _steps_of(model: Any) -> list[tuple[Any, Any]]:
-    """What is around the machine, from the outside, each with what it holds; the last is the machine, twice."""
-    found: list[tuple[Any, Any]] = []
-    while True:
-        if isinstance(model, Pipeline):
-            inner = model.steps[-1][1]
-        elif isinstance(model, FrozenEstimator):
-            inner = model.estimator
-        elif hasattr(model, "encode"):  # a table's columns
-            inner = getattr(model, "estimator_", model.estimator)
-        else:
-            return [*found, (model, model)]
-        found.append((model, inner))
-        model = inner
-
-
 class FoldLines:
     """Told of every fold; prints only if it is asked to."""
 
@@ -105,8 +84,9 @@ def out_of_fold(
     The machine is a fitted one, whose kernel all folds share. A sample has NaN where it is on neither side of a plane.
     `done` is told how many more folds are done.
     """
-    if machine_of(machine) is machine:
-        found = values_from_solution(machine, X, y, weight, splits, done)
+    asked = ask(machine)
+    if not asked.steps:
+        found = values_from_solution(asked.machine, X, y, weight, splits, done)
         if found is not None:
             return found
     out: Any = None
@@ -127,15 +107,18 @@ def fold_machines(
 ) -> Iterator[tuple[Any, Indices, Any]]:
     """One machine for each fold, with the kernel of the given one, and the places and samples that it left out.
 
-    What is around a machine is fitted again with it, and the kernel with what that makes of the samples.
+    What is around a machine is fitted again with it, and the kernel with what that makes of the samples; but searches
+    have chosen.
     """
-    if machine_of(machine) is not machine:
+    asked = ask(machine)
+    if asked.steps:
         for train, test in splits:
-            part = clone(machine)
+            part = asked.settled()
             options = weight_option(part, None if weight is None else weight[train])
             part.fit(_rows(part, X, train, None), y[train], **options)
             yield part, test, _rows(part, X, test, train)
         return
+    machine = asked.machine
     kernel = getattr(machine, "kernel_", None)
     X = read_samples(machine, X, kernel, reset=False)
     precomputed = kernel is not None and kernel.accepts == "gram"

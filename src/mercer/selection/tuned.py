@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
+from mercer.fitting.pipeline.machine import ModelMethods, attach_named, score_of_classifier, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.selection.result import SearchInterrupted, TuningResult
@@ -21,11 +21,6 @@ from mercer.selection.tune import tune
 _LEARNT = (
     *("best_index_", "best_params_", "best_score_", "choice_", "best_estimator_", "cv_results_", "n_splits_"),
     *("search_gap_", "search_gap_reason_", "shared_", "complete_"),
-)
-# What a machine can be asked: the best one answers, where it can.
-_ASKED = (
-    *("margins", "signed_distance", "nearest_points", "insight", "explain", "reasons"),
-    *("partial_dependence", "gradient_importance", "calibrate"),
 )
 
 
@@ -36,7 +31,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class Tuned(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
 
     _kind: ClassVar[Any]
@@ -125,20 +120,21 @@ class Tuned(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignor
         return values
 
     def __getattr__(self, name: str) -> Any:
-        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ...; and what it can be asked.
+        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ...
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
-        if name in _ASKED:
-            return getattr(vars(self).get("best_estimator_") or self._machine(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(name for name in _ASKED if hasattr(self, name))]
+    def _inside(self) -> Any:
+        return self._machine()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._machine()).input_tags
         return tags
+
+
+attach_named(Tuned)
 
 
 _SHARED_DOCS = """

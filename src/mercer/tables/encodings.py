@@ -61,6 +61,10 @@ class Numbers:
         scaled = (np.where(empty, self.fill, values) - self.centre) / self.scale
         return _beside(scaled[:, None], empty, self.n_holes)
 
+    def decode(self, numbers: Floats) -> Cells:
+        values = numbers[:, 0] * self.scale + self.centre
+        return np.where(numbers[:, -1] == 1, np.nan, values) if self.n_holes else values
+
 
 @dataclass(frozen=True)
 class Levels:
@@ -86,16 +90,17 @@ class Levels:
 
     def unseen(self, cells: Cells) -> list[str]:
         """The levels among these cells that training had not."""
-        return sorted({self._level(item) for item in cells[~holes(cells)].tolist()}.difference(self.levels))
+        return sorted({self.spelt(item) for item in cells[~holes(cells)].tolist()}.difference(self.levels))
 
-    def _level(self, item: Any) -> str:
+    def spelt(self, item: Any) -> str:
+        """A cell as the name of a level."""
         known = truth(item) if self.truth_values else None
         return level(item if known is None else known)
 
     def encode(self, cells: Cells) -> Any:
         place = {one: j for j, one in enumerate(self.levels)}
         found = [
-            None if hole else place.get(self._level(item), -1)
+            None if hole else place.get(self.spelt(item), -1)
             for item, hole in zip(cells.tolist(), holes(cells), strict=True)
         ]
         if self.n_holes:
@@ -104,6 +109,11 @@ class Levels:
         rows = np.flatnonzero(columns >= 0)
         shape = (len(cells), len(self.levels) + bool(self.n_holes))
         return sp.csr_array((np.ones(len(rows)), (rows, columns[rows])), shape=shape)
+
+    def decode(self, numbers: Floats) -> Cells:
+        names = np.array([*self.levels, None], dtype=object)  # the last for a hole, and for a level that is new
+        known = numbers[:, : len(self.levels)] == 1
+        return np.asarray(names[np.where(known.any(axis=1), known.argmax(axis=1), len(self.levels))])
 
 
 @dataclass(frozen=True)
@@ -139,6 +149,10 @@ class Dates:
         circles = [side(angle) for angle in angles for side in (np.cos, np.sin)]
         return _beside(np.column_stack([(values - self.centre) / self.scale, *circles]), empty, self.n_holes)
 
+    def decode(self, numbers: Floats) -> Cells:
+        found = (numbers[:, 0] * self.scale + self.centre).round().astype("datetime64[s]")
+        return np.where(numbers[:, -1] == 1, np.datetime64("NaT"), found) if self.n_holes else found
+
 
 @dataclass(frozen=True)
 class Words:
@@ -171,6 +185,11 @@ class Words:
         parts = (np.array(data, dtype=np.float64), np.array(indices, dtype=np.int32), np.array(ends, dtype=np.int32))
         return sp.csr_array(parts, shape=(len(cells), len(self.words)))
 
+    def decode(self, numbers: Floats) -> Cells:
+        """The words that count, the heaviest first: their order in the text is not known."""
+        heaviest = [sorted(np.flatnonzero(row).tolist(), key=lambda j: -row[j]) for row in numbers]
+        return np.array([" ".join(self.words[j] for j in row) for row in heaviest], dtype=object)
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -191,9 +210,12 @@ class LeftOut:
     def encode(self, cells: Cells) -> Any:
         return np.empty((len(cells), 0))
 
+    def decode(self, numbers: Floats) -> Cells:
+        return np.full(len(numbers), None, dtype=object)
 
-# What is done to one column: its `name`, a `description` in words, the `titles` of the columns that it makes, and
-# `encode`, which gives a row per cell, dense or CSR, with as many columns as there are titles.
+
+# What is done to one column: its `name`, a `description` in words, the `titles` of the columns that it makes, `encode`,
+# which gives a row per cell, dense or CSR, with as many columns as there are titles, and `decode`, its inverse.
 Encoding = Numbers | Levels | Dates | Words | LeftOut
 
 

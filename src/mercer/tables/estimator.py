@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import GuessWarning, warn_user
+from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.tables.cells import holes
@@ -121,7 +122,7 @@ def _learnt(name: str, told: str) -> property:
     return property(lambda self: getattr(self.estimator_, name), doc=told)
 
 
-class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
 
     Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction
@@ -162,6 +163,8 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         What y was standardised with: 0 and 1, but for a regression.
     n_rows_dropped_ : int
         Rows that ``missing="drop"`` left out.
+    rows_ : array of int
+        The rows that were trained on: all but those, and but those of weight 0.
     n_features_in_ : int
     feature_names_in_ : array of str
         Of a frame whose columns have names.
@@ -217,24 +220,25 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
             if len(y) != len(frame):
                 raise ValueError(f"X has {len(frame)} rows, but y has {len(y)}: inconsistent numbers of samples")
         weight = _check_sample_weight(sample_weight, np.empty(len(frame)), dtype=np.float64)
+        rows = np.arange(len(frame))
         if sample_weight is not None and (weight > 0).any():  # else the estimator has an error of its own
-            frame, y, weight = _some_rows(np.flatnonzero(weight != 0), frame, y, weight)
+            rows = np.flatnonzero(weight != 0)
+            frame, y, weight = _some_rows(rows, frame, y, weight)
         encodings = encodings_for(frame, wishes, weight)
         n_dropped = 0
         if self.missing == "drop":
             whole = _rows_without_holes(frame, encodings)
-            n_dropped = len(frame) - len(whole)
+            n_dropped, rows = len(frame) - len(whole), rows[whole]
             frame, y, weight = _some_rows(whole, frame, y, weight)
             encodings = encodings_for(frame, wishes, weight)
-        rows = _encoded(frame, encodings)
         mean, scale = 0.0, 1.0
         if is_regressor(self.estimator) and y is not None and self.standardise:
             y = _target(y)
             mean, scale = _standard(y, weight)
             y = (y - mean) / scale
         given = {} if sample_weight is None else {"sample_weight": weight}
-        fitted = clone(self.estimator).fit(rows, y, **given)
-        self.estimator_, self.columns_ = fitted, encodings
+        fitted = clone(self.estimator).fit(_encoded(frame, encodings), y, **given)
+        self.estimator_, self.columns_, self.rows_ = fitted, encodings, rows
         self.target_mean_, self.target_scale_ = mean, scale
         self.n_rows_dropped_ = n_dropped
         self.n_features_in_ = frame.shape[1]
@@ -273,6 +277,25 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
             if told is not None:
                 warn_user(told, GuessWarning)
         return _encoded(frame, self.columns_)
+
+    def decode(self, rows: Any) -> Any:
+        """The cells of rows as `estimator_` sees them: an array of objects with all columns of the table.
+
+        None stands where a column was left out, in a category's hole, and for a level that was new. Of a text there are
+        its words.
+
+        Parameters
+        ----------
+        rows : array or CSR matrix
+            What `encode` gives.
+        """
+        check_is_fitted(self)
+        numbers = rows.toarray() if is_sparse(rows) else np.asarray(rows, dtype=np.float64)
+        ends = np.cumsum([len(one.titles) for one in self.columns_])
+        out = np.empty((len(numbers), len(ends)), dtype=object)
+        for j, (one, end) in enumerate(zip(self.columns_, ends, strict=True)):
+            out[:, j] = one.decode(numbers[:, end - len(one.titles) : end])
+        return out
 
     def columns_told(self) -> str:
         """What is done to each column, a line for each."""
@@ -357,6 +380,9 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
     labels_ = _learnt("labels_", "The cluster of each row that was trained on.")
     offset_ = _learnt("offset_", "Of a novelty detector: what its scores exceed where it decides for +1.")
 
+    def _inside(self) -> Any:
+        return getattr(self, "estimator_", self.estimator)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
@@ -369,6 +395,9 @@ class Tabular(ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ign
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.input_tags.sparse = False
         return tags
+
+
+attach_named(Tabular)
 
 
 def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:

@@ -15,6 +15,7 @@ from mercer.arrays import Floats, matrix_part, n_samples, take
 from mercer.engine import on_host, placed
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
+from mercer.tables.asked import ask
 from mercer.theory.bound import Assumption, Bound
 from mercer.theory.complexity import Complexity, ball_complexity, trace_bound
 from mercer.theory.margin_bounds import (
@@ -156,14 +157,17 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
     Parameters
     ----------
     model : estimator
-        A trained kernel machine or linear machine.
+        A trained kernel machine or linear machine, or what `mercer.ask` takes: the machine inside is told of, and the
+        numbers are about its own samples and, of a table's regression, in the unit of its standardised targets.
     X, y : the samples and targets that it was trained on
         Of other samples the risks are right, but the bounds and the count of support vectors are not about them.
     delta : float, default=0.05
         The probability with which a bound may fail.
     """
+    asked = ask(model)
+    model = asked.machine
     check_is_fitted(model)
-    X, y = placed(X), on_host(y)
+    X, y = placed(asked.rows(X)), asked.target(on_host(y))
     functions = model.function_
     functions = functions if isinstance(functions, list) else [functions]
     kernel: Kernel = functions[0].kernel

@@ -350,10 +350,11 @@ OWN: Final[dict[str, Row]] = {
         target_mean_=Array(None, single=True),
         target_scale_=Array(None, single=True),
         n_rows_dropped_=Count(),
+        rows_=Places(),
         reading_=_Reading(),
     ).but(
         holds="estimator_",
-        optional=("reading_",),
+        optional=("reading_", "rows_"),
         given=_given_to_table,
         params=_wishes,
         whole=_table,

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from mercer.methods import CPathMethods as CPathMethods
     from mercer.methods import ExplanationMethods as ExplanationMethods
     from mercer.methods import MachineMethods as MachineMethods
+    from mercer.methods import ModelMethods as ModelMethods
     from mercer.methods import NoveltyMethods as NoveltyMethods
     from mercer.methods import PartialDependenceMethods as PartialDependenceMethods
     from mercer.methods import RegressorMethods as RegressorMethods
@@ -85,7 +86,7 @@ else:
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
     RidgePathMethods, TraceMethods = _Named("RidgePathMethods"), _Named("TraceMethods")
     ExplanationMethods, PartialDependenceMethods = _Named("ExplanationMethods"), _Named("PartialDependenceMethods")
-    CPathMethods = _Named("CPathMethods")
+    CPathMethods, ModelMethods = _Named("CPathMethods"), _Named("ModelMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
