@@ -64,6 +64,7 @@ RANK = {
     "analysis": 9,
     "cli": 10,
     "__init__": 11,
+    "__main__": 11,
 }
 
 

@@ -30,8 +30,9 @@ from mercer.estimators import SVC, SVR
 from mercer.files import save
 from mercer.runtime.progress import Reporter
 from mercer.selection.tune import tune
+from mercer.tables.choice import guesses
 from mercer.tables.dialect import quantity
-from mercer.tables.encodings import LeftOut, guesses
+from mercer.tables.encodings import LeftOut
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.reading import classes_in, expect_whole, numbers
@@ -256,7 +257,7 @@ class EasyModel:
 
     def _in_short(self) -> list[str]:
         """Five lines."""
-        best = list(self.importance.items())[:3]
+        best = [(name, share) for name, share in self.importance.items() if share > 0][:3]
         matters = ", ".join(f"{name} ({share:.0%})" for name, share in best)
         rows = f"{self.shape[0]:,} rows"
         trained = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"

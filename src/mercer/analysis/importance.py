@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from mercer.analysis.page import Line
+from mercer.explain import explain
+from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
 # Rows, rows that they are compared with, and kernel factors at most: a few seconds of one core.
@@ -32,7 +34,9 @@ class Importance:
 
     def lines(self) -> list[Line]:
         """The first eight, as bars."""
-        shares = self.shares
+        shares = {name: share for name, share in self.shares.items() if share > 0}
+        if not shares:
+            return [("what matters", "no column does: f is the same for all of these rows")]
         shown = [(name if len(name) <= 40 else f"{name[:39]}…", share) for name, share in list(shares.items())[:8]]
         wide = max(len(name) for name, _ in shown)
         most = shown[0][1] or 1.0
@@ -47,16 +51,12 @@ class Importance:
 
 def importance_of(model: Any, X: Any, seed: int) -> Importance | None:
     """What matters in rows of X that are drawn; None where a kernel has no exact Shapley values."""
-    machine = model
-    while hasattr(machine, "estimator_") or hasattr(machine, "steps"):
-        machine = machine.steps[-1][1] if hasattr(machine, "steps") else machine.estimator_
-    if not hasattr(model, "explain"):
-        return None
+    machine = ask(model).machine
     order = np.random.default_rng(seed).permutation(X.shape[0])
     background = part_of(X, order[:_BACKGROUND])
     each = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
     some = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
     try:
-        return Importance(model.explain(part_of(X, some), background), background)
+        return Importance(explain(model, part_of(X, some), background), background)
     except (TypeError, ValueError, FloatingPointError):  # its message tells which kernels have them
         return None

@@ -69,8 +69,8 @@ def _run_table(args: argparse.Namespace) -> None:
     from mercer.cli.formats import asked_for
     from mercer.cli.train_table import columns_named, model_path, save_table
     from mercer.files.atomic_write import checked_target
+    from mercer.tables.choice import WISHES
     from mercer.tables.dialect import from_text
-    from mercer.tables.encodings import WISHES
     from mercer.tables.frame import frame_of
 
     if args.test is not None:

@@ -17,6 +17,7 @@ from mercer.cli.data import Data
 from mercer.cli.formats import add_data, add_flags, asked_for
 from mercer.cli.predict import model_beside, read_truths, with_answers
 from mercer.cli.terminal import Subparsers, add_command, printable
+from mercer.explain import explain
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
 from mercer.runtime.optional import require
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
     Z = part_of(Z, np.sort(drawn))
     estimator = model.estimator(X.shape[1])
     with waiting(f"explaining {n_samples(X):,} rows", args.quiet or args.json):
-        found = estimator.explain(X, Z)
+        found = explain(estimator, X, Z)
         answers = np.asarray(model.predict(X))
     if args.plot is not None:
         _draw(found, args.plot)
@@ -137,7 +138,7 @@ def _plain(found: Any, spoken: Any, answers: Any, n_background: int) -> dict[str
 
 def _page(data: Data, model: Model, found: Any, spoken: Any, answers: Any, told: str) -> list[str]:
     cells = _cells(data, model, spoken.feature_names)
-    lines: list[Line] = [*Importance(found, None).lines(), ("compared with", f"{told}"), None]
+    lines: list[Line] = [*Importance(found, None).lines(), ("against", told), None]
     for row in range(min(_SHOWN, len(answers))):
         lines += _row_lines(row, cells, spoken, answers)
     if len(answers) > _SHOWN:

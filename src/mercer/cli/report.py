@@ -25,8 +25,9 @@ from mercer.cli.terminal import Clock, as_options, rounded
 from mercer.data.labels import every_pair, names_of
 from mercer.estimators import SVC
 from mercer.fitting.reports.dual_margins import free_and_bounded
+from mercer.tables.choice import guesses
 from mercer.tables.dialect import from_text, quantity, units_told
-from mercer.tables.encodings import LeftOut, guesses
+from mercer.tables.encodings import LeftOut
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 

@@ -25,7 +25,7 @@ from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.errors import GuessWarning
 from mercer.files import save
 from mercer.runtime.progress import waiting
-from mercer.tables.encodings import WISHES, Wishes, encodings_for, guesses
+from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 

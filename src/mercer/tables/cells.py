@@ -184,3 +184,15 @@ def _converted(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
         elif wrong is None:
             wrong = row
     return out, wrong
+
+
+def words_among(cells: Cells) -> tuple[list[str], int | None]:
+    """The texts without a digit in a column of numbers; and the first row that holds something else, or None."""
+    words: dict[str, None] = {}
+    for row, item in enumerate(cells.tolist()):
+        if item is None or number(item) is not None:
+            continue
+        if not isinstance(item, str) or any(letter.isdigit() for letter in item):
+            return list(words), row
+        words[item] = None
+    return list(words), None

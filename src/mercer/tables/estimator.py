@@ -22,19 +22,8 @@ from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.tables.cells import holes
-from mercer.tables.encodings import (
-    WISHES,
-    Dates,
-    Encoding,
-    LeftOut,
-    Levels,
-    Numbers,
-    Wishes,
-    encodings_for,
-    guesses,
-    moments,
-    strange_words,
-)
+from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments
 from mercer.tables.frame import Frame, frame_of
 
 
