@@ -106,7 +106,7 @@ def test_a_number_stands_for_libsvms_machines_only(capsys):
 
 def test_messages_name_options(folder, capsys):
     assert "--drop" in as_options("name it in drop if that is right, else in only, categorical or text")
-    cells = ["1.5", "2.5", "oops", *map(str, range(60))]
+    cells = ["1.5", "2.5", "00ps", *map(str, range(60))]
     (folder / "odd.csv").write_text("a,b\n" + "".join(f"{cell},{k % 2}\n" for k, cell in enumerate(cells)))
     assert main(["train", "odd.csv", "--target", "b"]) == 1
     error = capsys.readouterr().err

@@ -48,7 +48,7 @@ def machine_name(text: str) -> str:
     close = get_close_matches(word, [*MACHINES, *ALIASES, AUTO], n=1)
     meant = f" (did you mean {close[0]}?)" if close else ""
     raise argparse.ArgumentTypeError(
-        f"there is no machine {text!r}{meant}; there are auto, svc, svr, {', '.join(MACHINES)}"
+        f"invalid choice: {text!r}{meant}; there are auto, svc, svr, {', '.join(MACHINES)}"
     )
 
 

@@ -71,6 +71,9 @@ def register(commands: Subparsers) -> None:
     style.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
 
 
+_NUMBERS = ("predicted", "low", "high")  # in the unit of the target, and so with more digits than probabilities
+
+
 @dataclass(frozen=True)
 class _Answer:
     """One prediction for each row, and the file's lines."""
@@ -152,7 +155,7 @@ def with_answers(data: Data, found: dict[str, Any]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, delimiter=data.dialect.separator or ",", lineterminator="\n")
     writer.writerow(header)
-    new = [[_cell(value, mark) for value in column] for column in found.values()]
+    new = [[_cell(value, mark, 10 if name in _NUMBERS else 6) for value in column] for name, column in found.items()]
     old = [column if isinstance(column, list) else map(_own_cell, column.tolist()) for column in table.cells]
     writer.writerows(zip(*old, *new, strict=True))
     return out.getvalue()
@@ -162,10 +165,10 @@ def _own_cell(value: Any) -> Any:
     return "" if is_missing(value) else value  # of a Parquet file
 
 
-def _cell(value: Any, comma: bool) -> str:
+def _cell(value: Any, comma: bool, digits: int) -> str:
     if not isinstance(value, float):
         return str(value)
-    text = f"{value:.15g}" if value % 1 == 0 else f"{value:.6g}"
+    text = f"{value:.15g}" if value % 1 == 0 else f"{value:.{digits}g}"
     return text.replace(".", ",") if comma else text
 
 

@@ -213,7 +213,7 @@ def run(args: argparse.Namespace) -> None:
     train, test = training.split(data)
     clock.lap("load")
     with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
-        model.fit(*train)
+        training.fit(model, train)
     clock.lap("fit")
     training.conclude(model, data, train, test, clock)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from mercer.cli.formats import asked_for, plain_name
 from mercer.cli.machines import AUTO, CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build
 from mercer.cli.report import Rows, judged
 from mercer.cli.terminal import Clock, printable, show_warning
-from mercer.errors import GuessWarning
+from mercer.errors import GuessWarning, held_warnings
 from mercer.files import save
 from mercer.runtime.progress import waiting
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses
@@ -65,6 +66,11 @@ class Table:
         )
         train, test = ((_rows(data.X, part), data.y[part]) for part in rows)
         return train, test
+
+    def fit(self, model: Estimator, train: Rows) -> None:
+        """Train on a part; what is to be warned of is warned of when it is trained on all rows."""
+        with nullcontext() if self._args.keep_split else held_warnings():
+            model.fit(*train)
 
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
         args = self._args

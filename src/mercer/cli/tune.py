@@ -103,7 +103,8 @@ def _run_table(args: argparse.Namespace) -> None:
     from mercer.files.atomic_write import checked_target
     from mercer.runtime.progress import waiting
 
-    path = checked_target(model_path(args))
+    path = model_path(args)
+    checked_target(path)  # better now than after a search
     args.machine = args.machine or AUTO
     data = read_table(args)
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
