@@ -7,6 +7,7 @@ A class of a room below names one of these among its bases, and has its methods 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -258,10 +259,13 @@ class ModelMethods:
 
     @available_if(_inside_has("nearest_points"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
-        """The nearest points of the classes' hulls, in the machine's own features."""
+        """The nearest points of the classes' hulls, in the machine's own features; their rows are the user's."""
         from mercer.tables.asked import ask
 
-        return ask(self).machine.nearest_points()  # type: ignore[no-any-return]  # an SVC has this method
+        asked = ask(self)
+        found = asked.machine.nearest_points()
+        each = [replace(one, rows=asked.trained_rows(one.rows)) for one in np.atleast_1d(found).tolist()]
+        return tuple(each) if isinstance(found, tuple) else each[0]
 
     def __dir__(self) -> list[str]:
         absent = {name for name in vars(ModelMethods) if not name.startswith("_") and not hasattr(self, name)}

@@ -38,8 +38,8 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
     ----------
     estimator : a classifier of mercer, optional
         What is calibrated; SVC() unless told. It may be the last step of a Pipeline, all of which is fitted again in
-        every fold, or stand in `mercer.tabular`. Of a FrozenEstimator, which was trained on other samples, the
-        decision values are taken as they are; there are no folds.
+        every fold, or stand in `mercer.tabular` or a search, whose choice the folds keep. Of a FrozenEstimator, which
+        was trained on other samples, the decision values are taken as they are; there are no folds.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
         "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
         never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.

@@ -12,28 +12,30 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, freeze, n_samples
 from mercer.calibration.libsvm_laws import density_marks, normal_probabilities
 from mercer.data import samples
-from mercer.fitting.pipeline.fit import read_samples
+from mercer.engine import placed
 from mercer.held_out.folds import splits_of
 from mercer.held_out.machines import fold_machines
 from mercer.parameters import one_of
+from mercer.tables.asked import ask
 
 
-def calibrate_novelty(machine: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
-    """What `calibrate` of a machine without targets does: the machine with marks."""
-    check_is_fitted(machine)
-    X = read_samples(machine, X, machine.kernel_, reset=False)
+def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
+    """What `calibrate` of a machine without targets does: the machine with marks, and what is around it."""
+    asked = ask(model)
+    check_is_fitted(asked.machine)
+    model, X = model if asked.steps else asked.machine, placed(X)
     n = n_samples(X)
     weight = samples.weights(sample_weight, n)
     if isinstance(cv, str):
         one_of("cv", cv, ("held-out",))
-        f = machine.decision_function(X)
+        f = model.decision_function(X)
     else:
         f, nothing = np.full(n, np.nan), np.zeros(n)
-        for part, test, rest in fold_machines(machine, X, nothing, weight, splits_of(check_cv(cv), nothing, cv)):
+        for part, test, rest in fold_machines(model, X, nothing, weight, splits_of(check_cv(cv), nothing, cv)):
             f[test] = part.decision_function(rest)
-    marked = copy(machine)
+    marked = copy(asked.machine)
     marked.prob_density_marks_ = freeze(density_marks(f[weight > 0]))
-    return marked
+    return asked.around(marked)
 
 
 def novelty_probabilities(machine: Any, X: Any) -> Floats:

@@ -33,6 +33,7 @@ from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, weight_option, without_names
 from mercer.parameters import one_of
+from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
 HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
@@ -103,6 +104,7 @@ class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEs
     def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
         X, sample_weight = placed(X), on_host(sample_weight)
         y = column_or_1d(on_host(y), warn=True).astype(np.float64)
+        asked = ask(machine)
         check_same_length(X, y)
         self.estimator_ = machine
         if isinstance(cv, str):
@@ -113,13 +115,14 @@ class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEs
         if cv == HELD_OUT:
             self.residuals_ = np.abs(y - machine.predict(X))
         elif cv == LEAVE_ONE_OUT:
-            if not isinstance(machine, RLSRegressor | SVR):
+            inner = machine if asked.steps else asked.machine
+            if not isinstance(inner, RLSRegressor | SVR):
                 raise ValueError(
                     f"cv='leave-one-out' is for RLSRegressor and SVR, not {type(machine).__name__}; use a number of "
                     "folds, or sklearn.model_selection.LeaveOneOut()"
                 )
-            way: Any = LeaveOneOutFunctions if isinstance(machine, RLSRegressor) else FunctionsLeftOut
-            self._functions_ = way.of(machine, X, y, sample_weight)
+            way: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
+            self._functions_ = way.of(inner, X, y, sample_weight)
             self.residuals_ = np.abs(self._functions_.residuals)
         else:
             self._learn_folds(machine, X, y, sample_weight)

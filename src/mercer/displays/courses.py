@@ -14,8 +14,10 @@ from mercer.arrays import Floats
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
 from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, Picture, frame, legend, panels_for
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.held_out.machines import weight_option
 from mercer.parameters import positive
 from mercer.runtime.optional import require
+from mercer.tables.asked import ask
 from mercer.teaching.record import Trace
 
 
@@ -119,17 +121,20 @@ class ConvergenceDisplay(Picture):
         Parameters
         ----------
         estimator : a machine of mercer
-            Not changed by this.
+            Not changed by this; also a model that has one inside. What a fitted search has chosen is kept.
         X, y, sample_weight : what it is trained on
             As for its `fit`.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        machine, record = clone(estimator), ConvergenceRecord()
+        asked, record = ask(estimator), ConvergenceRecord()
+        around = [layer for layer in asked.layers if not hasattr(layer, "predict_interval")]  # whose folds are fits too
+        model = ask(around[0]).settled() if around else clone(asked.machine)
+        machine = ask(model).machine
         if not hasattr(machine, "set_callbacks"):
             raise ImportError("callbacks need scikit-learn 1.9 or newer, and a machine of mercer")
         machine.set_callbacks(record)
-        machine.fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+        model.fit(X, y, **weight_option(model, sample_weight))
         return cls.from_record(record, tol=getattr(machine, "tol", None), ax=ax)
 
     @classmethod

@@ -26,56 +26,61 @@ from mercer.displays.drawing import (
     machine_and_rows,
     rings,
     short,
+    ticks_of,
+    told,
     wrapped,
 )
 from mercer.runtime.optional import require
+from mercer.tables.asked import ask, like
+from mercer.tables.axis import Axis
 from mercer.tables.cells import is_missing
-from mercer.tables.frame import frame_of
+from mercer.tables.frame import column_of, frame_of
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
     """A grid in two features.
 
-    `rows` are the points of the grid as the model takes them, an array or a frame like X; `points` are the rows of X in
-    the two features; `rest` says where the others stand.
+    `rows` are the points of the grid as the model takes them, an array or a frame like X; `axes` are the two columns of
+    X, and `points` its rows in them; `rest` says where the others stand.
     """
 
     xx0: Floats
     xx1: Floats
     rows: Any
-    points: Floats
+    axes: tuple[Axis, Axis]
     names: tuple[str, str]
     rest: str
 
+    @property
+    def points(self) -> Floats:
+        return np.column_stack([axis.places for axis in self.axes])
+
     @classmethod
     def through(
-        cls, X: Any, features: Columns, names: Names, known: Names, resolution: int, margin: float = 0.1, at: At = None
+        cls, X: Any, features: Columns, names: Names, model: Any, resolution: int, margin: float = 0.1, at: At = None
     ) -> Plane:
-        """The plane of two features, by number or name; `known` are the model's names, for an X that has none.
+        """The plane of two features, by number or name, as a fitted model reads them.
 
         Other features stand where `at` says, a dictionary from their numbers or names; else where most samples are.
         """
-        framed = hasattr(X, "columns")
-        titles = column_names(X, names, known)
+        asked = ask(model)
+        titles = column_names(X, names, getattr(model, "feature_names_in_", None))
         if len(titles) < 2:
             raise ValueError(f"a picture needs two features, but X has {len(titles)}")
-        if framed:
-            columns: list[Any] = frame_of(X).columns
-        else:
-            columns = list(np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64).T)
+        table = frame_of(X.toarray() if is_sparse(X) else X)
         i, j = _pair(features, titles)
-        shown = [_numbers(columns[k], titles[k]) for k in (i, j)]
-        xx0, xx1 = np.meshgrid(*(np.linspace(*_ends(column, margin), resolution) for column in shown))
+        axes = [Axis.of(titles[k], column_of(X, k), asked.encoding(table.names[k], k)) for k in (i, j)]
+        xx0, xx1 = np.meshgrid(*(_along(axis, margin, resolution) for axis in axes))
         chosen = _chosen({} if at is None else at, titles, (i, j))
-        typical = [chosen[k] if k in chosen else _typical(column) for k, column in enumerate(columns)]
-        cells = [np.full(xx0.size, value) for value in typical]
-        cells[i], cells[j] = xx0.ravel(), xx1.ravel()
-        rows = type(X)(dict(zip(X.columns, cells, strict=True))) if framed else np.column_stack(cells)
-        others = [k for k in range(len(columns)) if k not in (i, j)]
+        typical = [chosen[k] if k in chosen else _typical(column) for k, column in enumerate(table.columns)]
+        cells: list[Any] = [np.full(xx0.size, value) for value in typical]
+        cells[i], cells[j] = axes[0].at(xx0.ravel()), axes[1].at(xx1.ravel())
+        rows = like(X, table.names, cells)
+        others = [k for k in range(len(titles)) if k not in (i, j)]
         rest = _where([(titles[k], typical[k]) for k in others if k not in chosen])
         rest = "; ".join(part for part in (_places_text((titles[k], v) for k, v in chosen.items()), rest) if part)
-        return cls(xx0, xx1, rows, np.column_stack(shown), (titles[i], titles[j]), rest)
+        return cls(xx0, xx1, rows, (axes[0], axes[1]), (titles[i], titles[j]), rest)
 
 
 def _pair(features: Columns, titles: list[str]) -> tuple[int, int]:
@@ -97,27 +102,26 @@ def column_number(column: Any, titles: list[str]) -> int | None:
     return int(k) if whole and 0 <= k < len(titles) else None
 
 
-def _numbers(column: ArrayLike, title: str) -> Floats:
-    try:
-        return np.asarray(column, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"an axis needs numbers, but the column {title!r} has others: choose other features") from None
-
-
-def _ends(column: Floats, margin: float) -> tuple[float, float]:
-    finite = column[np.isfinite(column)]
+def _along(axis: Axis, margin: float, resolution: int) -> Floats:
+    """The grid of one side, in the axis' numbers."""
+    if axis.kind == "category":
+        return np.arange(float(len(axis.levels)))
+    finite = axis.places[np.isfinite(axis.places)]
     if not len(finite):
-        raise ValueError("a feature of the picture has no number in any row: choose other features")
+        raise ValueError(f"the column {axis.name!r}, {axis.kind}, has no place on an axis: choose other features")
     low, high = float(finite.min()), float(finite.max())
     room = margin * (high - low) if high > low else 1.0
-    return low - room, high + room
+    return np.linspace(low - room, high + room, resolution)
 
 
 def _typical(column: Any) -> Any:
-    """The mean of numbers, the most frequent of other values."""
+    """The mean of numbers, the middle one of dates, the most frequent of other values."""
     if column.dtype.kind in "iuf":
         finite = column[np.isfinite(column)]
         return float(finite.mean()) if len(finite) else np.nan
+    if column.dtype.kind == "M":
+        known = np.sort(column[~np.isnat(column)])
+        return known[len(known) // 2] if len(known) else np.datetime64("NaT")
     there = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
     return Counter(there).most_common(1)[0][0] if there else None
 
@@ -126,15 +130,17 @@ def _where(others: list[tuple[str, object]]) -> str:
     """A line for the reader of the picture; empty where nothing is left out of it."""
     if not others:
         return ""
-    numbers = [isinstance(value, float) for _, value in others]
-    how = "mean" if all(numbers) else "most frequent value" if not any(numbers) else "mean or most frequent value"
+    ways = {"mean" if isinstance(v, float) else "median" if isinstance(v, np.datetime64) else "mode" for _, v in others}
+    how = " or ".join(sorted(ways)).replace("mode", "most frequent value")
     if len(others) > 3:  # more do not fit into one line under a picture 6.4 inches wide
         return f"the other {len(others)} features at their {how}"
     return f"{_places_text(others)} ({how})"
 
 
 def _places_text(places: Iterable[tuple[str, object]]) -> str:
-    texts = [f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {value}" for name, value in places]
+    texts = [
+        f"{name} = {value:.3g}" if isinstance(value, float) else f"{name} = {told(value)}" for name, value in places
+    ]
     return f"at {', '.join(texts)}" if texts else ""
 
 
@@ -171,16 +177,14 @@ def column_names(X: Any, names: Names = None, known: Names = None) -> list[str]:
     return [str(name) for name in found]
 
 
-def column_and_name(X: Any, feature: Column, model: object) -> tuple[Floats, str]:
-    """One column as numbers, by its number or name, and its name."""
+def column_axis(X: Any, feature: Column, model: object) -> Axis:
+    """One column, by its number or name."""
     titles = column_names(X, None, getattr(model, "feature_names_in_", None))
     k = column_number(feature, titles)
     if k is None:
         raise ValueError(f"feature={feature!r} is none of the {len(titles)} columns, by number from 0 or by name")
-    if hasattr(X, "columns"):
-        return _numbers(np.asarray(X[X.columns[k]]), titles[k]), titles[k]
-    values = X[:, [k]].toarray()[:, 0] if is_sparse(X) else np.asarray(X)[:, k]
-    return _numbers(values, titles[k]), titles[k]
+    name = frame_of(X).names[k] if hasattr(X, "columns") else ""
+    return Axis.of(titles[k], column_of(X, k), ask(model).encoding(name, k))
 
 
 _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to hide each other
@@ -202,7 +206,7 @@ class DecisionDisplay(Picture):
     Parameters
     ----------
     xx0, xx1 : arrays of shape (resolution, resolution)
-        The grid in the two features shown.
+        The grid in the two features shown: dates in days since 1970, categories by their places among the levels.
     response : array of the same shape
         The index of the class predicted, or the value.
     values : array of the same shape, or None
@@ -223,6 +227,8 @@ class DecisionDisplay(Picture):
         Where the other features stand; printed below the picture.
     novelty : bool
         Whether f = 0 is a boundary although there are no classes.
+    axes : pair, or None
+        What the two features are, where they may be other than numbers; set by `from_estimator`.
 
     Attributes
     ----------
@@ -251,6 +257,7 @@ class DecisionDisplay(Picture):
     targets: Floats | None = None
     rest: str = ""
     novelty: bool = False
+    axes: tuple[Axis, Axis] | None = None
     _purpose = "drawing a decision"
     _inches = (6.4, 4.8)
 
@@ -273,14 +280,15 @@ class DecisionDisplay(Picture):
         Parameters
         ----------
         estimator : estimator
-            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+            Fitted; also a Pipeline that ends in one, what `mercer.tabular` makes, a search or a calibrated model.
         X : array or frame of shape (n_samples, n_features)
             Rows among which those that are support vectors are ringed. A frame's columns name the axes.
         y : array of shape (n_samples,), optional
             Colours of the points: classes, or the numbers of a regression.
         features : pair of int or str, default=(0, 1)
-            The columns that span the picture, by number or name. Where there are more, the others stand at their means
-            (what is no number, at its most frequent value), and the picture says so.
+            The columns that span the picture, by number or name; also dates and categories, whose points are spread a
+            little. Where there are more columns, the others stand at their means (dates at their median, what is
+            neither at its most frequent value), and the picture says so.
         resolution : int, default=200
             Points of the grid along each axis.
         margin : float, default=0.1
@@ -292,8 +300,7 @@ class DecisionDisplay(Picture):
         at : dict, optional
             Where other columns stand, from their numbers or names to values, in place of mean or most frequent value.
         """
-        known = getattr(estimator, "feature_names_in_", None)
-        plane = Plane.through(X, features, names, known, resolution, margin, at)
+        plane = Plane.through(X, features, names, estimator, resolution, margin, at)
         return cls.on_plane(plane, estimator, X, y).plot(ax)
 
     @classmethod
@@ -303,7 +310,7 @@ class DecisionDisplay(Picture):
         classes = getattr(machine, "classes_", None)
         scored = hasattr(estimator, "decision_function")
         values = None
-        if classes is None or len(classes) == 2:
+        if classes is None or (len(classes) == 2 and scored):
             ask = estimator.decision_function if scored else estimator.predict
             values = np.asarray(ask(plane.rows), dtype=np.float64)
             if values.size != plane.xx0.size:
@@ -331,6 +338,7 @@ class DecisionDisplay(Picture):
             targets=np.asarray(y, dtype=np.float64).ravel() if numbers else None,
             rest=plane.rest,
             novelty=classes is None and scored,
+            axes=plane.axes,
         )
 
     def _draw(self, ax: Axes) -> None:
@@ -341,6 +349,8 @@ class DecisionDisplay(Picture):
             norm = self._draw_values(ax)
         self._draw_points(ax, norm)
         ax.set(xlabel=short(self.names[0], 60), ylabel=short(self.names[1], 60))
+        for axis, side in zip(self.axes or (), (ax.xaxis, ax.yaxis), strict=False):
+            ticks_of(axis, side)
         if self.rest:
             below = {"xycoords": ax.xaxis.label, "xytext": (0, -3), "textcoords": "offset points"}
             text = literal(wrapped(self.rest, ax, 8))
@@ -348,7 +358,10 @@ class DecisionDisplay(Picture):
 
     def to_frame(self) -> DataFrame:
         """A pandas DataFrame with one line per point of the grid: where it is, the class, and f where there is one."""
-        columns = {name: grid.ravel() for name, grid in zip(self.names, (self.xx0, self.xx1), strict=True)}
+        grids: list[np.ndarray] = [self.xx0.ravel(), self.xx1.ravel()]
+        if self.axes is not None:
+            grids = [axis.at(grid) for axis, grid in zip(self.axes, grids, strict=True)]
+        columns: dict[str, Any] = dict(zip(self.names, grids, strict=True))
         if self.classes is not None:
             columns["class"] = np.asarray(self.classes)[self.response.ravel()]
         if self.values is not None:
@@ -385,6 +398,8 @@ class DecisionDisplay(Picture):
         return norm
 
     def _lines(self, ax: Axes, values: Floats, styles: dict[float, str]) -> None:
+        if any(axis.kind == "category" for axis in self.axes or ()):
+            return  # between two categories there is no boundary to draw
         levels = [level for level in styles if values.min() < level < values.max()]
         if levels:
             line = [styles[level] for level in levels]
@@ -393,7 +408,7 @@ class DecisionDisplay(Picture):
     def _draw_points(self, ax: Axes, norm: Any) -> None:
         if self.points is None:
             return
-        x, z = self.points.T
+        x, z = self._places()
         size, alpha = _ink(len(x))
         dark = ink(ax)
         style = {"s": 16 * size, "alpha": alpha, "linewidths": 0, "zorder": 3}
@@ -417,13 +432,22 @@ class DecisionDisplay(Picture):
             for handle in legend(ax, handles=named, loc=loc).legend_handles:
                 handle.set_alpha(1)
 
+    def _places(self) -> Floats:
+        """Where points are drawn: those of a category beside each other, within a band of three fifths."""
+        out = np.array(self.points, dtype=np.float64).T
+        for k, axis in enumerate(self.axes or ()):
+            if axis.kind == "category":
+                golden = (0.618033988749895, 0.7548776662466927)[k]  # steps that fill a band evenly, and a square
+                out[k] += 0.6 * (np.arange(out.shape[1]) * golden % 1.0 - 0.5)
+        return out
+
     def _draw_classes(self, ax: Axes, style: Mapping[str, object]) -> list[Any]:
         """The samples of each class; returns those that belong into a legend."""
         effects = require("matplotlib.patheffects", "drawing a decision")
         halo = [effects.withStroke(linewidth=2, foreground=ax.get_facecolor())]
         drawn = []
         for c, (label, colour) in enumerate(zip(self.classes, colours(len(self.classes)), strict=True)):
-            here = self.points[self.codes == c]
+            here = self._places()[:, self.codes == c].T
             drawn.append(ax.scatter(*here.T, color=[colour], label=short(label), **style))
             if len(self.classes) > MOST_IN_LEGEND and len(here):
                 where = {"ha": "center", "va": "center", "fontsize": "small", "zorder": 5, "path_effects": halo}

@@ -63,7 +63,7 @@ class DecisionPairsDisplay:
         Parameters
         ----------
         estimator : classifier
-            Not changed by this; also a Pipeline that ends in one.
+            Not changed by this; also a Pipeline that ends in one, or a `Tabular`.
         X : array or frame of shape (n_samples, n_features)
             The samples.
         y : array of shape (n_samples,)
@@ -93,7 +93,7 @@ class DecisionPairsDisplay:
             part = X[[X.columns[i], X.columns[j]]] if hasattr(X, "columns") else np.asarray(X)[:, [i, j]]
             model = clone(estimator).fit(part, y)
             pair = (titles[i], titles[j])
-            panel = DecisionDisplay.on_plane(Plane.through(part, (0, 1), pair, None, resolution), model, part, y)
+            panel = DecisionDisplay.on_plane(Plane.through(part, (0, 1), pair, model, resolution), model, part, y)
             panel.free = panel.bounded = None  # rings would hide the points of a small picture
             panels[pair] = panel
             errors[pair] = float(np.mean(np.asarray(model.predict(part)) != target))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import colorsys
+import datetime
 import math
 import textwrap
 from collections.abc import Mapping
@@ -12,16 +13,18 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
-from mercer.fitting.pipeline.state import chosen_of
 from mercer.fitting.reports.dual_margins import free_vectors
 from mercer.runtime.optional import require
-from mercer.tables.estimator import Tabular
+from mercer.tables.asked import ask
+from mercer.tables.axis import Axis
 
 # One for each class, as far as there are that many; distinguishable also by those who see fewer colours.
 COLOURS = ("#3b6fb6", "#d1603d", "#4f9d69", "#8f6bb0", "#c9a227", "#5aa5a5", "#a05070", "#7a7a7a")
 
 # Classes whose colours a reader can still match with a legend; more are written where they are, or not told apart.
 MOST_IN_LEGEND = 10
+# Categories that an axis has room to name.
+MOST_LEVELS = 40
 # Curves of single samples that one picture can show.
 MOST_CURVES = 60
 # Where a logarithmic axis draws zero: below every gap that float64 can tell from it.
@@ -125,15 +128,35 @@ def _width(ax: Axes) -> float:
 
 
 def machine_and_rows(model: Any, X: Any) -> tuple[Any, Any]:
-    """The machine inside a Pipeline, a search or a model of a table, and X as it sees it."""
-    while True:
-        model = chosen_of(model)
-        if hasattr(model, "steps"):
-            model, X = model[-1], model[:-1].transform(X) if len(model) > 1 else X
-        elif isinstance(model, Tabular):
-            model, X = model.estimator_, model.encode(X)
-        else:
-            return model, X
+    """The machine inside a model, and X as it sees it."""
+    asked = ask(model)
+    return asked.machine, asked.rows(X)
+
+
+def told(cell: Any) -> str:
+    """A cell of a table in a few characters."""
+    if isinstance(cell, np.datetime64 | datetime.datetime):
+        return str(np.datetime64(cell).astype("datetime64[s]")).removesuffix("T00:00:00").replace("T", " ")
+    if isinstance(cell, bool | np.bool_ | str) or cell is None:
+        return "missing" if cell is None else str(cell)
+    return f"{cell:.4g}" if isinstance(cell, float | int | np.number) else str(cell)
+
+
+def ticks_of(axis: Axis, side: Any) -> None:
+    """Give one side of a picture (`ax.xaxis` or `ax.yaxis`) the dates or categories of a column."""
+    if axis.kind == "date":
+        dates = require("matplotlib.dates", "drawing dates")
+        side.set_major_locator(found := dates.AutoDateLocator())
+        side.set_major_formatter(dates.ConciseDateFormatter(found))
+    elif axis.kind == "category":
+        if len(axis.levels) > MOST_LEVELS:
+            raise ValueError(
+                f"the column {axis.name!r} has {len(axis.levels)} categories, and an axis has room for {MOST_LEVELS}; "
+                "choose other columns"
+            )
+        side.set_ticks(range(len(axis.levels)), [short(told(one), 20) for one in axis.levels])
+        if side.axis_name == "x" and sum(min(len(told(one)), 20) for one in axis.levels) > 60:
+            side.set_tick_params(rotation=90)
 
 
 def rings(machine: Any, X: Any) -> tuple[Indices | None, Indices | None]:

@@ -8,10 +8,22 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes
-from mercer.displays.drawing import COLOURS, MOST_CURVES, MOST_IN_LEGEND, Picture, axes_for, colours, ink, short
+from mercer.displays.drawing import (
+    COLOURS,
+    MOST_CURVES,
+    MOST_IN_LEGEND,
+    Picture,
+    axes_for,
+    colours,
+    ink,
+    short,
+    ticks_of,
+    told,
+)
 from mercer.explain import Explanation, PartialDependence, explain, partial_dependence
 from mercer.parameters import integer, one_of
 from mercer.runtime.optional import require
+from mercer.tables.axis import Axis
 
 _KINDS = ("bar", "beeswarm")
 _RAISES, _LOWERS, _OTHERS = COLOURS[1], COLOURS[0], "0.6"
@@ -162,7 +174,7 @@ class ExplanationDisplay(Picture):
         heights = np.append(values[self.features_], [values[rest].sum()] if len(rest) else [])
         colours = [_RAISES if v > 0 else _LOWERS for v in heights[: len(self.features_)]] + [_OTHERS] * (len(rest) > 0)
         self.bars_.append(self.ax_.barh(np.arange(len(heights)), heights, height=0.7, color=colours))
-        names = [f"{short(e.feature_names[j])} = {e.data[0, j]:.4g}" for j in self.features_]
+        names = [f"{short(e.feature_names[j])} = {short(told(e.data[0, j]), 24)}" for j in self.features_]
         self._rows([*names, f"{len(rest)} others" if len(rest) > 1 else "1 other"] if len(rest) else names)
         self.ax_.axvline(0.0, color=ink(self.ax_), linewidth=0.8)
         total = float(e.base_values[0] + values.sum())
@@ -171,12 +183,22 @@ class ExplanationDisplay(Picture):
 
     def _beeswarm(self) -> None:
         e = self.explanation
-        scale = require("matplotlib.colors", "plotting an explanation").LinearSegmentedColormap.from_list("", _SCALE)
+        colors = require("matplotlib.colors", "plotting an explanation")
+        # Holes, and categories, are neither low nor high.
+        scale = colors.LinearSegmentedColormap.from_list("", _SCALE).with_extremes(bad=_OTHERS)
         for place, j in enumerate(self.features_):
             # Rows lie 1 apart and are 80 points wide.
             heights = place + 0.38 * swarm(e.values[:, j], 80)
             drawn = self.ax_.scatter(
-                e.values[:, j], heights, c=_shade(e.data[:, j]), cmap=scale, vmin=0, vmax=1, s=12, linewidths=0
+                e.values[:, j],
+                heights,
+                c=_shade(Axis.of(e.feature_names[j], e.data[:, j])),
+                cmap=scale,
+                vmin=0,
+                vmax=1,
+                s=12,
+                linewidths=0,
+                plotnonfinite=True,
             )
             self.points_.append(drawn)
         self._rows()
@@ -216,12 +238,19 @@ def swarm(values: Floats, bins: int) -> Floats:
     return np.asarray(step / max(1.0, counts.max() / 2))
 
 
-def _shade(column: Floats) -> Floats:
-    """A feature's values between 0 and 1, by quantiles, so that one outlier does not make all others look alike."""
-    low, high = np.quantile(column, (0.05, 0.95))
+def _shade(axis: Axis) -> Floats:
+    """A feature's values between 0 and 1, by quantiles, so that one outlier does not make all others look alike.
+
+    NaN stands for a hole, and for a category.
+    """
+    column = axis.places
+    known = column[np.isfinite(column)]
+    if axis.kind == "category" or not len(known):
+        return np.full(len(column), np.nan)
+    low, high = np.quantile(known, (0.05, 0.95))
     if low == high:
-        low, high = float(column.min()), float(column.max())
-    return np.full(len(column), 0.5) if low == high else np.clip((column - low) / (high - low), 0.0, 1.0)
+        low, high = float(known.min()), float(known.max())
+    return np.where(np.isnan(column), column, 0.5) if low == high else np.clip((column - low) / (high - low), 0.0, 1.0)
 
 
 class PartialDependenceDisplay:
@@ -281,6 +310,12 @@ class PartialDependenceDisplay:
         axes = len(found.features)
         average = found.average.reshape(*found.average.shape[:axes], -1)
         ax.set_xlabel(short(found.feature_names[0], 60))
+        named = zip(found.feature_names, found.grid, strict=True)
+        along = [Axis.of(name, cells, category=cells.dtype.kind == "O") for name, cells in named]
+        self._along = [axis.places for axis in along]
+        self._named = [axis.kind == "category" for axis in along]
+        for axis, side in zip(along, (ax.xaxis, ax.yaxis), strict=False):
+            ticks_of(axis, side)
         if axes == 2:
             self._contours(average, shown)
             return self
@@ -289,8 +324,9 @@ class PartialDependenceDisplay:
         in_legend = 1 < len(shown) <= MOST_IN_LEGEND
         for k, colour in zip(shown, colours(len(shown)), strict=True):
             style = {"color": colour, "linewidth": 2.5 if len(shown) <= MOST_IN_LEGEND else 1.0}
-            style["marker"] = "o" if len(found.grid[0]) == 1 else None
-            self.lines_ += ax.plot(found.grid[0], average[:, k], label=short(found.output_names[k]), **style)
+            style["marker"] = "o" if len(found.grid[0]) == 1 or self._named[0] else None
+            style["linestyle"] = "none" if self._named[0] else "-"  # nothing lies between two categories
+            self.lines_ += ax.plot(self._along[0], average[:, k], label=short(found.output_names[k]), **style)
         if in_legend:
             ax.legend()
         several = "mean of f" if in_legend else f"mean of f, {len(shown)} outputs"
@@ -307,16 +343,19 @@ class PartialDependenceDisplay:
         for k, own in zip(shown, colours(len(shown)), strict=True):
             for curve in individual[::step, :, k]:
                 colour = "0.6" if len(shown) == 1 else own
-                self.individual_lines_ += self.ax_.plot(
-                    self.dependence.grid[0], curve, color=colour, alpha=0.35, linewidth=0.6
-                )
+                self.individual_lines_ += self.ax_.plot(self._along[0], curve, color=colour, alpha=0.35, linewidth=0.6)
 
     def _contours(self, average: Floats, shown: list[int]) -> None:
         if len(shown) > 1:
             raise ValueError(f"contours show one of the {len(shown)} outputs; choose one by output=")
         found = self.dependence
         values = average[:, :, shown[0]].T
-        self.contour_ = self.ax_.contourf(*found.grid, values, levels=12, cmap="coolwarm")
+        if any(self._named):
+            rows, columns = (np.argsort(places) for places in self._along)
+            sides = self._along[0][rows], self._along[1][columns]
+            self.contour_ = self.ax_.pcolormesh(*sides, values[np.ix_(columns, rows)], cmap="coolwarm")
+        else:
+            self.contour_ = self.ax_.contourf(*self._along, values, levels=12, cmap="coolwarm")
         self.figure_.colorbar(self.contour_, ax=self.ax_, label=_label(found.output_names[shown[0]]))
         self.ax_.set_ylabel(short(found.feature_names[1], 60))
         self.values_ = np.asarray(values)

@@ -14,6 +14,7 @@ from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes, 
 from mercer.displays.drawing import COLOURS, MOST_CURVES, axes_for, colours, frame, ink, machine_and_rows, panels_for
 from mercer.estimators.ridge_path import RidgePath
 from mercer.paths.c_path import CPath
+from mercer.tables.asked import ask
 
 
 class CPathDisplay:
@@ -147,12 +148,12 @@ class RidgePathDisplay:
 
         Parameters
         ----------
-        estimator : RLSRegressorCV or RLSClassifierCV
+        estimator : RLSRegressorCV or RLSClassifierCV, or a model that ends in one
             Fitted.
         axes : three matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        return cls(estimator.path_).plot(axes)
+        return cls(ask(estimator).machine.path_).plot(axes)
 
     def plot(self, axes: Panels = None) -> Self:
         """Draw into three axes, or into a new figure.

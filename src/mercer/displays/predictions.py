@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.displays.annotations import Axes, Column, DataFrame, MaybeArray, MaybeAxes
-from mercer.displays.decision import column_and_name
-from mercer.displays.drawing import COLOURS, Picture, frame, ink, legend, short
+from mercer.displays.decision import column_axis
+from mercer.displays.drawing import COLOURS, Picture, frame, ink, legend, short, ticks_of
 from mercer.parameters import integer
+from mercer.tables.asked import ask
 
 
 @dataclass(eq=False)
@@ -83,7 +84,7 @@ class IntervalDisplay(Picture):
         if hasattr(estimator, "predict_interval"):
             low, high = estimator.predict_interval(X, alpha=alpha)
             prediction = estimator.predict(X)
-        elif len(getattr(estimator, "quantiles_", ())) > 1:
+        elif len(getattr(ask(estimator).machine, "quantiles_", ())) > 1:
             table = np.sort(estimator.predict(X), axis=1)
             low, high = table[:, 0], table[:, -1]
             prediction = table[:, table.shape[1] // 2] if table.shape[1] % 2 else None
@@ -94,9 +95,13 @@ class IntervalDisplay(Picture):
             )
         if feature is None and getattr(estimator, "n_features_in_", 0) == 1:
             feature = 0
-        x, name = (None, "") if feature is None else column_and_name(X, feature, estimator)
-        band = x is None or getattr(estimator, "n_features_in_", 1) == 1
-        return cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, band=band, ax=ax)
+        axis = None if feature is None else column_axis(X, feature, estimator)
+        band = axis is None or (getattr(estimator, "n_features_in_", 1) == 1 and axis.kind != "category")
+        x, name = (None, "") if axis is None else (axis.places, axis.name)
+        drawn = cls.from_predictions(y, low, high, prediction=prediction, x=x, name=name, band=band, ax=ax)
+        if axis is not None:
+            ticks_of(axis, drawn.ax_.xaxis)
+        return drawn
 
     @classmethod
     def from_predictions(

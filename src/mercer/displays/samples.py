@@ -30,6 +30,7 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.margins import Margins
 from mercer.parameters import integer
+from mercer.tables.asked import ask
 
 
 @dataclass(eq=False)
@@ -293,8 +294,9 @@ class SlackDisplay(Picture):
             return cls(machine.margins(seen, y).slacks, np.asarray(y)).plot(ax, bins=bins)
         if not hasattr(machine, "epsilon"):
             raise TypeError(f"{type(machine).__name__} has no slacks: draw a classifier, or a regression with a tube")
-        misses = np.abs(np.asarray(y, dtype=np.float64) - machine.predict(seen))
-        return cls(np.maximum(misses - machine.epsilon, 0.0)).plot(ax, bins=bins)
+        misses = np.abs(np.asarray(y, dtype=np.float64) - estimator.predict(X))
+        tube = machine.epsilon * ask(estimator).unit[1]  # of a table's regression, in the unit of y
+        return cls(np.maximum(misses - tube, 0.0)).plot(ax, bins=bins)
 
     @classmethod
     def from_predictions(

@@ -10,6 +10,7 @@ import numpy as np
 from mercer.data.sameness import key_of
 from mercer.displays.annotations import Axes, DataFrame, MaybeAxes
 from mercer.displays.drawing import COLOURS, Picture, frame, short
+from mercer.tables.asked import ask
 
 
 class TuningDisplay(Picture):
@@ -42,10 +43,16 @@ class TuningDisplay(Picture):
 
         Parameters
         ----------
+        search : a search, or a model that has one inside, such as a `Tabular`
         parameters : list of one or two names, optional
             The parameters to draw along; those that vary, if there are no more than two. Of cells that differ in
             others, the best is drawn.
         """
+        if not hasattr(search, "cv_results_"):
+            found = [layer for layer in ask(search).layers if hasattr(layer, "cv_results_")]
+            if not found:
+                raise TypeError(f"{type(search).__name__} has searched nothing: draw what `tune` or TunedSVC gives")
+            search = found[0]
         results = search.cv_results_
         varied = _varied(results["params"])
         chosen = tuple(varied if parameters is None else parameters)

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import OutlierMixin
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.files.model import Estimator
-from mercer.fitting.pipeline.state import chosen_of, has_function_per_class
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.gram.host_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
 from mercer.rkhs import Expansion
-from mercer.tables.estimator import Tabular, as_pipeline
+from mercer.tables.asked import ask
+from mercer.tables.encodings import LeftOut, Numbers
+from mercer.tables.estimator import Tabular, used_columns
 from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(
@@ -89,10 +90,14 @@ class Parts:
     def of(cls, model: Estimator, X: Samples | None = None, *, medium: str = "a C file") -> Parts:
         """TypeError for what such a file cannot hold; X are rows like those to come."""
         check_is_fitted(model)
-        model = chosen_of(model)
-        model = as_pipeline(model) if isinstance(model, Tabular) else model
-        steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-        *before, machine = steps
+        asked = ask(model)
+        machine = asked.machine
+        known = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
+        if known:
+            raise TypeError(
+                f"{medium} predicts labels and numbers, and knows no probabilities or intervals of {known[0]}; export "
+                "the model that it was made of, its estimator_"
+            )
         if isinstance(machine, Learner):
             raise TypeError(f"{medium} predicts a target, and {type(machine).__name__} has none; use mercer.save")
         expansion = getattr(machine, "_expansion_", None)
@@ -101,7 +106,12 @@ class Parts:
         if not ours or not (isinstance(expansion, Expansion) or weights):
             told = " ".join(repr(model).split())
             raise TypeError(f"{told} is no machine of mercer's, nor a Pipeline of scalers and one")
-        scalings = [scaling for step in before if (scaling := _scaling(step, medium)) is not None]
+        table = asked.steps[0] if asked.steps and isinstance(asked.steps[0], Tabular) else None
+        scalings = [] if table is None else [_columns_scaling(table, medium)]
+        scalings += [_scaling(step, medium) for step in asked.steps[len(scalings) :]]
+        n_features = int((asked.steps[0] if asked.steps else machine).n_features_in_)
+        if table is not None:
+            n_features = len(used_columns(table))
         labels, decides = _decision(machine)
         if isinstance(expansion, Expansion):
             recipe, vectors = _recipe(expansion, medium), np.asarray(dense(expansion.vectors), dtype=np.float64)
@@ -114,8 +124,16 @@ class Parts:
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
             examples = _before(scalings, _standardised_rows(vectors.shape[1] if scalings else 0))
             has_rows = bool(scalings)
+        mean, scale = asked.unit
+        if np.ndim(scale):
+            coefficients = coefficients @ sp.diags_array(scale, format="csr")
+        elif scale != 1.0:
+            coefficients = coefficients * scale
+        b = b * scale + mean
         if X is not None:
-            examples = _some(_rows(X, int(steps[0].n_features_in_)))
+            if table is not None:
+                X = np.column_stack([asked.column(X, asked.names.index(name)) for name in used_columns(table)])
+            examples = _some(_rows(X, n_features))
         ball = machine.F_LESS_OWN
         line = _straight(recipe)
         if line is not None and not ball:
@@ -130,7 +148,7 @@ class Parts:
             vectors, coefficients = np.zeros((1, vectors.shape[1])), np.zeros((1, len(b)))
         return cls(
             told=f"{type(machine).__name__}, {_words(machine, len(vectors))}",
-            n_features=int(steps[0].n_features_in_),
+            n_features=n_features,
             scalings=scalings,
             recipe=recipe,
             vectors=vectors,
@@ -211,7 +229,21 @@ def _words(machine: Estimator, n: int) -> str:
     return f"{machine.kernel_}, {n} vectors" if hasattr(machine, "kernel_") else "linear"
 
 
-def _scaling(step: Estimator, medium: str) -> Scaling | None:
+def _columns_scaling(table: Tabular, medium: str) -> Scaling:
+    """What a table of numbers without holes does to the columns that it uses."""
+    used: list[Numbers] = []
+    for one in table.columns_:
+        if isinstance(one, Numbers) and not one.n_holes:
+            used.append(one)
+        elif not isinstance(one, LeftOut):
+            raise TypeError(
+                f"{medium} takes rows of numbers, but the column {one.name!r} is this: {one.description}; export the "
+                "machine, ask(model).machine, and give it rows as ask(model).rows(table) makes them"
+            )
+    return Scaling(np.array([one.centre for one in used]), np.array([one.scale for one in used]))
+
+
+def _scaling(step: Estimator, medium: str) -> Scaling:
     if type(step) is StandardScaler:
         n = int(step.n_features_in_)
         shift = np.asarray(step.mean_) if step.with_mean else np.zeros(n)
@@ -220,8 +252,6 @@ def _scaling(step: Estimator, medium: str) -> Scaling | None:
         scale, low = np.asarray(step.scale_), np.asarray(step.min_)
         ends = step.feature_range if step.clip else (None, None)
         return Scaling(-low / scale, 1.0 / scale, *ends)
-    if step is None or step == "passthrough":
-        return None
     raise TypeError(
         f"{medium} can hold StandardScaler and MinMaxScaler before a machine, not {type(step).__name__}; apply it to "
         "the rows before they are predicted"

@@ -41,8 +41,9 @@ def without_names(owner: Any, X: Any) -> tuple[Any, Any]:
 
     So one warning, about the owner, says that names are missing, and none if they were taken from it (as shap does).
     """
-    model = owner.estimator_
-    if not hasattr(model, "feature_names_in_") or machine_of(model) is not model:
+    asked = ask(owner.estimator_)
+    model = owner.estimator_ if asked.steps else asked.machine
+    if asked.steps or not hasattr(model, "feature_names_in_"):
         return model, X
     X, model = samples.vectors(owner, X, reset=False), copy(model)
     del model.feature_names_in_

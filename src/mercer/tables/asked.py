@@ -20,8 +20,9 @@ from mercer.arrays import Indices, is_sparse
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.pipeline.state import chosen_of
 from mercer.tables.axis import Axis
+from mercer.tables.encodings import Encoding
 from mercer.tables.estimator import Tabular
-from mercer.tables.frame import Frame, frame_of
+from mercer.tables.frame import Frame, column_of, frame_of, with_columns
 
 # Steps of scikit-learn that can be undone to rounding.
 _UNDONE: Final = ("MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler")
@@ -169,22 +170,28 @@ class Asked(ModelMethods):
 
     def axis(self, X: Any, j: int) -> Axis:
         """A column of X by its place among the user's columns, as numbers, dates or categories."""
+        return Axis.of(self.names[j], self.column(X, j), self.encoding(self.names[j], j))
+
+    def encoding(self, name: str, place: int) -> Encoding | None:
+        """What a table does to a column of this name, or at this place where it knows no names; None for nothing."""
         first = self.steps[0] if self.steps else None
-        encoding = first.columns_[j] if isinstance(first, Tabular) else None
-        return Axis.of(self.names[j], self.column(X, j), encoding)
+        if not isinstance(first, Tabular):
+            return None
+        named = {one.name: one for one in first.columns_}
+        return named.get(name) if hasattr(first, "feature_names_in_") else first.columns_[place]
 
     def column(self, X: Any, j: int) -> Any:
         """The cells of one of the user's columns."""
-        if is_sparse(X):
-            return X[:, [j]].toarray()[:, 0]
-        table = frame_of(X)
-        if not self._by_name(table):
-            return table.columns[j]
-        if self.names[j] not in table.names:
-            raise ValueError(
-                f"the table lacks the column {self.names[j]!r}; it has {', '.join(map(repr, table.names))}"
-            )
-        return table[self.names[j]]
+        return column_of(X, self._place(X, j))
+
+    def _place(self, X: Any, j: int) -> int:
+        """Where one of the user's columns stands in X."""
+        names = frame_of(X).names if hasattr(X, "columns") else []
+        if not names or not self._by_name(frame_of(X)):
+            return j
+        if self.names[j] not in names:
+            raise ValueError(f"the table lacks the column {self.names[j]!r}; it has {', '.join(map(repr, names))}")
+        return names.index(self.names[j])
 
     def cells(self, X: Any) -> Any:
         """All of the user's columns: numbers where all are, else objects; None in a column that X lacks."""
@@ -205,21 +212,7 @@ class Asked(ModelMethods):
 
     def with_cells(self, X: Any, changes: dict[int, Any]) -> Any:
         """X with other cells in some of the user's columns."""
-        if not hasattr(X, "columns") and not isinstance(X, Frame):
-            made = X.toarray() if is_sparse(X) else np.array(X)
-            if any(np.asarray(cells).dtype.kind not in "iufb" for cells in changes.values()):
-                made = made.astype(object)
-            elif made.dtype.kind in "iu":
-                made = made.astype(np.float64)
-            for j, cells in changes.items():
-                made[:, j] = cells
-            return type(X)(made) if is_sparse(X) else made
-        table = frame_of(X)
-        by_name = self._by_name(table)
-        columns = list(table.columns)
-        for j, cells in changes.items():
-            columns[table.names.index(self.names[j]) if by_name else j] = cells
-        return like(X, table.names, columns)
+        return with_columns(X, {self._place(X, j): cells for j, cells in changes.items()})
 
     def _by_name(self, table: Frame) -> bool:
         """Whether columns of X are found by name, not by place."""
@@ -258,9 +251,12 @@ attach_named(Asked)
 
 
 def like(X: Any, names: list[str], columns: list[Any]) -> Any:
-    """A frame of the library that X comes from, or a `Frame`."""
+    """A frame of the library that X comes from, a `Frame`, or an array: of objects where some column has others."""
     if isinstance(X, Frame):
         return Frame(names, columns, X.named, X.categories)
+    if not hasattr(X, "columns"):
+        plain = all(np.asarray(column).dtype.kind in "biuf" for column in columns)
+        return np.column_stack(columns if plain else [np.asarray(column, dtype=object) for column in columns])
     own = list(X.columns) if not hasattr(X, "column_names") else list(X.column_names)
     made = dict(zip(own, columns, strict=True))
     return type(X).from_pydict(made) if hasattr(X, "column_names") else type(X)(made)

@@ -1,10 +1,11 @@
-"""One column of a table as an axis: numbers, dates in seconds, or categories, each at the place of its level."""
+"""One column of a table as an axis: numbers, dates in days since 1970, or categories at the places of their levels."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,12 +13,14 @@ from mercer.arrays import Floats
 from mercer.tables.cells import Cells, as_numbers, as_seconds, cells_of, holes, level
 from mercer.tables.encodings import Dates, Levels, Numbers, Words
 
+_DAY: Final = 86400.0  # seconds
+
 
 @dataclass(frozen=True, eq=False)
 class Axis:
     """A column, its kind ("number", "date", "category" or "text"), and its cells as numbers, NaN for a hole.
 
-    `levels` are the categories, None among them where holes are one.
+    `levels` are the categories, None among them where holes are one, and `items` a cell of each.
     """
 
     name: str
@@ -25,16 +28,17 @@ class Axis:
     cells: Cells
     places: Floats
     levels: tuple[str | None, ...] = ()
+    items: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, name: str, cells: Any, encoding: Any = None) -> Axis:
-        """As a table's model reads the column; else by what its cells are."""
-        cells = cells_of(cells)
+    def of(cls, name: str, cells: Any, encoding: Any = None, *, category: bool = False) -> Axis:
+        """As a table's model reads the column; else by what its cells are, or as a category."""
+        given, cells = cells, cells_of(cells)
         if isinstance(encoding, Words):
             return cls(name, "text", cells, np.full(len(cells), np.nan))
-        if isinstance(encoding, Dates) or (encoding is None and cells.dtype.kind == "M"):
-            return cls(name, "date", cells, as_seconds(cells, getattr(encoding, "form", "ISO"))[0])
-        if not isinstance(encoding, Levels):
+        if isinstance(encoding, Dates) or (encoding is None and _are_dates(cells)):
+            return cls(name, "date", cells, as_seconds(cells, getattr(encoding, "form", "ISO"))[0] / _DAY)
+        if not (category or isinstance(encoding, Levels)):
             values, wrong = as_numbers(cells)
             if wrong is None and (isinstance(encoding, Numbers) or not np.isnan(values).all()):
                 return cls(name, "number", cells, values)
@@ -45,14 +49,17 @@ class Axis:
         if None in spelt or (isinstance(encoding, Levels) and encoding.n_holes):
             levels.append(None)
         place = {one: float(k) for k, one in enumerate(levels)}
-        return cls(name, "category", cells, np.array([place[one] for one in spelt]), tuple(levels))
+        items = {one: one for one in levels} | dict(zip(spelt, np.asarray(given).tolist(), strict=True))
+        places = np.array([place[one] for one in spelt])
+        return cls(name, "category", cells, places, tuple(levels), tuple(items[one] for one in levels))
 
     def at(self, places: Floats) -> Cells:
         """Cells that stand at these numbers."""
         if self.kind == "date":
-            return np.asarray(np.asarray(places * 1e6).round().astype("datetime64[us]"))
+            return np.asarray((places * _DAY).round().astype("datetime64[s]").astype("datetime64[us]"))
         if self.kind == "category":
-            return np.array([self.levels[int(place)] for place in places], dtype=object)
+            kind = bool if all(isinstance(item, bool) for item in self.items) else object
+            return np.array([self.items[int(place)] for place in places], dtype=kind)
         return np.asarray(places)
 
     def grid(self, resolution: int) -> Floats:
@@ -67,3 +74,8 @@ class Axis:
         if low == high:
             low, high = distinct[0], distinct[-1]
         return distinct if len(distinct) <= resolution else np.linspace(low, high, resolution)
+
+
+def _are_dates(cells: Cells) -> bool:
+    known = [] if cells.dtype.kind != "O" else [item for item in cells.tolist() if item is not None]
+    return cells.dtype.kind == "M" or (bool(known) and all(isinstance(item, datetime.date) for item in known))

@@ -79,6 +79,38 @@ def frame_of(X: Any) -> Frame:
     return frame
 
 
+def column_of(X: Any, place: int) -> Any:
+    """One column of a frame, an array or a sparse matrix as an array, whatever marks its holes."""
+    if isinstance(X, Frame):
+        return X.columns[place]
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return _of_pandas(X.iloc[:, place])
+    if hasattr(X, "columns"):
+        return (X.get_columns() if hasattr(X, "get_columns") else X.columns)[place].to_numpy()
+    return X[:, [place]].toarray()[:, 0] if is_sparse(X) else np.asarray(X)[:, place]
+
+
+def with_columns(X: Any, changes: dict[int, Any]) -> Any:
+    """A copy of a frame, an array or a sparse matrix with other cells in some columns."""
+    if is_sparse(X):
+        return type(X)(with_columns(X.toarray(), changes))
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return X.assign(**{X.columns[place]: cells for place, cells in changes.items()})
+    if hasattr(X, "with_columns"):
+        own = X.get_columns()
+        return X.with_columns([type(own[place])(X.columns[place], list(cells)) for place, cells in changes.items()])
+    if hasattr(X, "columns"):
+        table = frame_of(X)
+        columns = [changes.get(place, column) for place, column in enumerate(table.columns)]
+        return Frame(table.names, columns, table.named, table.categories)
+    numbers = all(np.asarray(cells).dtype.kind in "biuf" for cells in changes.values())
+    made = np.array(X, dtype=object if not numbers else None)
+    made = made.astype(np.float64) if made.dtype.kind in "biu" else made
+    for place, cells in changes.items():
+        made[:, place] = cells
+    return made
+
+
 def _of_pandas(series: Any) -> Any:
     """A column of pandas as an array: numbers as floats with NaN where some are missing, dates in UTC."""
     kind = getattr(series.dtype, "kind", "O")
