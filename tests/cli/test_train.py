@@ -37,7 +37,7 @@ def test_the_report(folder, capsys):
     output = capsys.readouterr()
     assert output.err == ""
     for expected in (
-        rf"^mercer {mercer.__version__}: breast cancer Wisconsin \(diagnostic\), 569 rows × 30 features\n\n  accuracy  ",
+        rf"^mercer {mercer.__version__}: breast cancer Wisconsin \(diagnostic\), 569 rows × 30 features\n\n  accuracy",
         r"classes\s+357 benign, 212 malignant",
         r"split\s+426 rows to train on, 143 held out \(stratified, seed 0\)",
         r"scaling\s+standardised with means",

@@ -63,8 +63,8 @@ class ClassFigures:
 
     @property
     def is_useless(self) -> bool:
-        """Whether it is hardly better, class by class, than always the same answer."""
-        return len(self.classes) > 1 and self.balanced_accuracy < self.constant + 0.05
+        """Whether it is hardly better, class by class, than always the same answer, or only by chance."""
+        return len(self.classes) > 1 and self.balanced_accuracy < self.constant + max(0.05, 2 * self.standard_errors[1])
 
     @property
     def headline(self) -> str:
@@ -169,8 +169,8 @@ class NumberFigures:
 
     @property
     def is_useless(self) -> bool:
-        """Whether it is hardly better than always the same answer."""
-        return not self.r2 > 0.05
+        """Whether it is hardly better than always the same answer, or only by chance."""
+        return not self.r2 > max(0.05, 2 * self.standard_error)
 
     @property
     def headline(self) -> str:

@@ -29,14 +29,15 @@ def hints_on(
             f"the largest column varies {ratio:.0e} times as much as the smallest, which then counts for nothing: "
             "standardise the columns"
         )
-    if isinstance(figures, ClassFigures) and not weighed and (figures.is_useless or _rare_is_lost(figures)):
+    rare = isinstance(figures, ClassFigures) and not weighed and _rare_is_lost(figures)
+    if isinstance(figures, ClassFigures) and rare:
         lost = figures.classes[int(np.nanargmin(figures.recall))]
         found.append(f"{lost!r} is hardly ever answered: class_weight='balanced' makes it count as much as the others")
     texts = [one.name for one in columns if isinstance(one, LeftOut) and "different texts" in one.reason]
     if texts:
         shown = " and ".join(map(repr, texts[:2])) + (" and others" if len(texts) > 2 else "")
         found.append(f"{shown} {'is' if len(texts) == 1 else 'are'} not used: name texts in text to count their words")
-    if figures.is_useless and (weighed or isinstance(figures, NumberFigures)) and not texts:
+    if figures.is_useless and not rare and not texts:
         found.append(f"these columns say hardly anything about {target!r}; others may, such as {_others(columns)}")
     if in_order(y):
         found.append(

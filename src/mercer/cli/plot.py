@@ -20,6 +20,7 @@ from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
 from mercer.runtime.optional import require
+from mercer.tables.encodings import Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
 
@@ -87,10 +88,11 @@ def _learnt_from(frame: Frame, model: Model) -> Frame:
 def _two_that_matter(estimator: Estimator, X: Any) -> tuple[int, int]:
     """Of a table the two columns with the largest Shapley values, of other data the first two."""
     found = importance_of(estimator, X, 0) if isinstance(X, Frame) else None
-    if found is None or len(found.shares) < 2:
+    if found is None:
         return 0, 1
-    a, b = list(found.shares)[:2]
-    return X.names.index(a), X.names.index(b)
+    texts = {one.name for one in estimator.columns_ if isinstance(one, Words)}  # which have no place on an axis
+    best = [name for name in found.shares if name not in texts][:2]
+    return (X.names.index(best[0]), X.names.index(best[1])) if len(best) == 2 else (0, 1)
 
 
 def _truth(data: Data, estimator: Estimator) -> Any:

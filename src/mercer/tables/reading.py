@@ -40,7 +40,7 @@ def read_csv(
     mark = asked.separator or dialect.separator_of(text, name, before.separator)
     header, cells = _cells_of(text, mark, name)
     na = asked.na or before.na
-    texts = dialect.with_holes(cells, na)
+    texts = list(dialect.with_holes(cells, na))
     if numbers_but is None:
         numbers_but = header
     plain = [
