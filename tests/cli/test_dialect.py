@@ -197,7 +197,7 @@ def test_pictures_and_onnx_of_tables(folder, capsys):
     capsys.readouterr()
     assert main(["plot", "t.csv", "t.mercer", "t.png"]) == 0
     assert main(["convert", "t.mercer", "t.onnx"]) == 1
-    assert "for models of numbers without holes, but the column 'kind' is this: category" in capsys.readouterr().err
+    assert "takes rows of numbers, but the column 'kind' is this: category" in capsys.readouterr().err
 
 
 def test_parquet_by_polars(folder, capsys):

@@ -20,7 +20,8 @@ from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
 from mercer.runtime.optional import require
-from mercer.tables.encodings import Words
+from mercer.tables.cells import as_numbers, as_seconds
+from mercer.tables.encodings import Dates, Encoding, Numbers, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
 
@@ -79,10 +80,21 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _learnt_from(frame: Frame, model: Model) -> Frame:
-    """The columns that the model knows, in its order, and no others."""
+    """The columns that the model knows, in its order, and no others: what it reads as numbers or dates is such."""
     assert model.table is not None
-    known = [one.name for one in model.table.columns_ if one.name in frame.names]
-    return Frame(known, [frame[name] for name in known])
+    known = [one for one in model.table.columns_ if one.name in frame.names]
+    return Frame([one.name for one in known], [_as_read(one, frame[one.name]) for one in known])
+
+
+def _as_read(one: Encoding, cells: Any) -> Any:
+    if isinstance(one, Numbers):
+        return as_numbers(cells)[0]
+    if isinstance(one, Dates):
+        seconds = as_seconds(cells, one.form)[0]
+        return np.where(
+            np.isnan(seconds), np.datetime64("NaT"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
+        )
+    return cells
 
 
 def _two_that_matter(estimator: Estimator, X: Any) -> tuple[int, int]:
