@@ -168,7 +168,7 @@ def test_a_report_on_regression_says_what_its_numbers_are(desk, capsys):
     assert "a regression, since the target has" in page
     assert "trained on 331 of 442 rows" in page
     assert "331 rows to train on, 111 held out (seed 0)" in page
-    assert "SVR, C = 100.0, epsilon = 0.1" in page
+    assert "SVR, C = 100, epsilon = 0.1" in page
     test, median = (float(x) for x in re.search(r"error +(\S+) in the mean .* median: (\S+)", page).groups())
     r2 = float(re.search(r"R² +(\S+) on the held-out", page)[1])
     assert r2 == pytest.approx(report["score"]["test"], rel=1e-3)

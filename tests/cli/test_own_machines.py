@@ -79,7 +79,7 @@ def test_by_folds_and_as_json(capsys):
     assert main(["train", "--machine", "rls", "--json", "numbers"]) == 0
     assert json.loads(capsys.readouterr().out)["machine"] == "rls"
     assert main(["train", "numbers.csv", "--target", "target", "--machine", "linear_svr"]) == 0
-    assert "LinearSVR, C = 1.0" in capsys.readouterr().out
+    assert "LinearSVR, C = 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "onnx", "qp", "torch"}
+    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "parquet", "onnx", "qp", "torch"}
     for module, extra in EXTRAS.items():
         assert module in map(package, extras[extra])
 

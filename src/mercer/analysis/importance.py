@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,14 +49,18 @@ class Importance:
         return [*lines, ("", told + (f"; and {rest} more columns" if rest else ""))]
 
 
-def importance_of(model: Any, X: Any, seed: int) -> Importance | None:
-    """What matters in rows of X that are drawn; None where a kernel has no exact Shapley values."""
+def importance_of(model: Any, X: Any, seed: int, names: list[str] | None = None) -> Importance | None:
+    """What matters in rows of X that are drawn; None where a kernel has no exact Shapley values.
+
+    `names` are those of the columns, where the model does not know them.
+    """
     machine = ask(model).machine
     order = np.random.default_rng(seed).permutation(X.shape[0])
     background = part_of(X, order[:_BACKGROUND])
     each = len(order[:_BACKGROUND]) * max(1, len(getattr(machine, "support_", (1,)))) * machine.n_features_in_
     some = order[-max(10, min(_EXPLAINED, _WORK // each)) :]
     try:
-        return Importance(explain(model, part_of(X, some), background), background)
+        found = explain(model, part_of(X, some), background)
+        return Importance(replace(found, feature_names=names or found.feature_names), background)
     except (TypeError, ValueError, FloatingPointError):  # its message tells which kernels have them
         return None

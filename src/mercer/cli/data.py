@@ -52,7 +52,8 @@ def embedded(name: str) -> Data:
     from sklearn import datasets  # half a second that files need not wait for
 
     bunch = getattr(datasets, f"load_{name}")()
-    return Data(name, "embedded", bunch.data, bunch.target_names.astype(str)[bunch.target])
+    names = [str(title) for title in bunch.feature_names]
+    return Data(name, "embedded", bunch.data, bunch.target_names.astype(str)[bunch.target], names)
 
 
 def read_data(

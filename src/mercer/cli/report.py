@@ -53,7 +53,7 @@ class Report:
 
     def saved(self, last: Estimator, rows_seen: int, clock: Clock) -> Report:
         """The same, with the model that is saved and what matters to it."""
-        matters = None if self.args.quiet else importance_of(last, self.data.X, self.args.seed)
+        matters = None if self.args.quiet else importance_of(last, self.data.X, self.args.seed, self.data.names)
         clock.lap("explain")
         return replace(self, last=last, rows_seen=rows_seen, importance=matters, seconds=clock.laps)
 
@@ -221,7 +221,8 @@ class Report:
     def _machine_lines(self) -> list[Line]:
         machine = self.machine
         names = ("C", "nu", "epsilon", "quantiles", "lam")
-        prices = [f"{name} = {getattr(machine, name)}" for name in names if getattr(machine, name, None) is not None]
+        given = ((name, getattr(machine, name, None)) for name in names)
+        prices = [f"{name} = {v:g}" if isinstance(v, float) else f"{name} = {v}" for name, v in given if v is not None]
         kernel = [rounded(str(machine.kernel_))] if hasattr(machine, "kernel") else []
         return [("machine", ", ".join([type(machine).__name__, *prices, *kernel]))]
 
