@@ -1,6 +1,7 @@
 """Fits on a torch device, certificate included, beside one pass over the kernel values and this machine's core.
 
     python benchmarks/compare_gpu.py [--device cuda] [--mnist FILE.npz] [--rows 200000 1000000] [--repeats 3] [--cpu]
+    python benchmarks/compare_gpu.py --breadth 100000 [--cpu]
 
 Data are on the device before the clock starts; times are the minimum of repeats after one that is not counted. The
 pass is n × support vectors Gaussian values in float32 and their sums, which no solver can do without.
@@ -13,6 +14,7 @@ import time
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 import mercer
 
@@ -38,6 +40,35 @@ def timed(call: Any, repeats: int, synchronize: Any) -> tuple[float, Any]:
     return best, found
 
 
+def text(n: int, d: int = 50_000, words: int = 80) -> tuple[Any, np.ndarray]:
+    """CSR rows of length 1 with about as many entries as a short article, and labels that some columns tell."""
+    rng = np.random.default_rng(0)
+    columns = np.minimum(rng.zipf(1.3, size=(n, words)) - 1, d - 1)
+    X = sp.csr_array(
+        (np.ones(n * words, np.float32), columns.ravel(), np.arange(0, n * words + 1, words)), shape=(n, d)
+    )
+    X.sum_duplicates()
+    X = sp.csr_array(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))[:, None]), dtype=np.float32)
+    told = rng.normal(size=d) / np.sqrt(1 + np.arange(d))
+    score = X @ told + 0.02 * rng.normal(size=n)
+    return X, (score > np.median(score)).astype(int)
+
+
+def breadth(n: int) -> dict[str, tuple[Any, np.ndarray, Any]]:
+    """Machines that are no kernel classifier of dense rows."""
+    X, _ = mixture(n)
+    wide = np.random.default_rng(1).normal(size=(n, 200)).astype(np.float32)
+    target, sparse = np.sin(X[:, 0]), text(n // 5)
+    few = slice(0, min(n, 20_000))
+    return {
+        "SVC, CSR": (*sparse, mercer.SVC(C=1, gamma=1.0, cache_size=100_000)),
+        "LinearSVC": (wide, (wide[:, 0] > 0.3).astype(int), mercer.LinearSVC()),
+        "NystromRLS": (X, target, mercer.NystromRLS(gamma=0.05, n_landmarks=2000, random_state=0, cache_size=100_000)),
+        "RLSRegressor": (X[few], target[few], mercer.RLSRegressor(gamma=0.05, cache_size=100_000)),
+        "SVR": (X[few], target[few], mercer.SVR(gamma=0.05, cache_size=100_000)),
+    }
+
+
 def main() -> None:
     """Print one line per case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -46,32 +77,36 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[20_000])
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--cpu", action="store_true", help="fit with this machine's core too")
+    parser.add_argument("--breadth", type=int, help="other machines, with this many rows, instead")
     given = parser.parse_args()
     import torch
 
     device = torch.device("cpu" if given.device == "torch-cpu" else given.device)
     synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    cases: dict[str, tuple[np.ndarray, np.ndarray, Any]] = {}
+    cases: dict[str, tuple[Any, np.ndarray, Any]] = {}
     if given.mnist:
         with np.load(given.mnist) as file:
             X, digit = file["X"].astype(np.float32), file["y"].astype(int)
         X /= X.max()
         cases["mnist 0-4 v 5-9"] = X, (digit < 5).astype(int), mercer.SVC(C=10, gamma=0.02, cache_size=100_000)
         cases["mnist 10 classes"] = X, digit, mercer.SVC(C=10, gamma=0.02, cache_size=100_000)
-    for n in given.rows:
+    if given.breadth:
+        cases = breadth(given.breadth)
+    for n in [] if given.breadth else given.rows:
         X, y = mixture(n)
         cases[f"mixture {n}"] = X, y, mercer.SVC(C=1, gamma=0.05, cache_size=100_000)
     for name, (X, y, machine) in cases.items():
         with mercer.config_context(device=given.device):
-            there = torch.as_tensor(X, device=device)
+            there = X if sp.issparse(X) else torch.as_tensor(X, device=device)  # CSR rows are sent by each fit
             seconds, model = timed(lambda: machine.fit(there, y), given.repeats, synchronize)  # noqa: B023  # called in this turn
-            predict, _ = timed(lambda: model.decision_function(there[:100_000]), 1, synchronize)  # noqa: B023  # called in this turn
+            predict, _ = timed(lambda: model.predict(there[:100_000]), 1, synchronize)  # noqa: B023  # called in this turn
         found = model.certificate_
-        line = f"{name:18} {seconds:8.3f} s  vectors {len(model.support_):7}  gap {found.relative_gap:.1e}  "
-        line += f"violation {found.violation:.1e}  {model.stop_reason_}  predict {min(len(X), 100_000)} {predict:.3f} s"
+        vectors = len(getattr(model, "support_", ()))
+        line = f"{name:18} {seconds:8.3f} s  vectors {vectors:7}  gap {found.relative_gap:.1e}  "
+        line += f"violation {found.violation:.1e}  {model.stop_reason_}  predict {predict:.3f} s"
         if given.cpu:
             start = time.perf_counter()
-            here = mercer.SVC(**machine.get_params()).fit(X, y)
+            here = type(machine)(**machine.get_params(deep=False)).fit(X, y)
             line += f"  core {time.perf_counter() - start:.2f} s, dual {here.certificate_.dual / found.dual - 1:+.1e}"
         print(line, flush=True)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from faults.certificates import CERTIFICATES
 from faults.core import CORE
+from faults.devices import DEVICES
 from faults.files import FILES
 from faults.fitting import FITTING
 from faults.kernels import KERNELS
@@ -26,7 +27,7 @@ from faults.prediction import PREDICTION
 from faults.solvers import SOLVERS
 
 ROOT = Path(__file__).resolve().parent.parent
-MUTANTS = [*CERTIFICATES, *SOLVERS, *KERNELS, *FITTING, *PREDICTION, *FILES, *CORE]
+MUTANTS = [*CERTIFICATES, *SOLVERS, *KERNELS, *FITTING, *PREDICTION, *FILES, *CORE, *DEVICES]
 
 # Runs the tests against PYTHONPATH alone: an editable install would otherwise be imported instead.
 _RUN = """

@@ -185,6 +185,8 @@ class Engine(Protocol):
 _engines: list[Engine] = []
 # Engines of the library that are imported when they are met: by the package of an array's type, or by a device's name.
 _ON_DEMAND = {"torch": "mercer.engines.torch"}
+# What memory of this machine is called in DLPack: the CPU's, and what is pinned for CUDA or ROCm.
+_HOST_MEMORY = (1, 3, 11)
 _DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.engines.torch")
 
 
@@ -201,9 +203,16 @@ def engine_of(X: Any) -> Engine | None:
     if isinstance(X, np.ndarray):
         return None
     home = _ON_DEMAND.get(type(X).__module__.partition(".")[0])
+    if home is None and is_on_a_device(X):
+        home = _ON_DEMAND["torch"]
     if home is not None:
         import_module(home)
     return next((engine for engine in _engines if engine.accepts(X)), None)
+
+
+def is_on_a_device(X: Any) -> bool:
+    """Whether X is an array that speaks DLPack and does not live in this machine's memory, such as CuPy's or JAX's."""
+    return hasattr(type(X), "__dlpack_device__") and int(X.__dlpack_device__()[0]) not in _HOST_MEMORY
 
 
 def configured() -> Engine | None:

@@ -113,7 +113,12 @@ def _check_gram(gram, K, atol):
         assert full.dtype == dtype
         assert full.strides[1] == full.itemsize
         np.testing.assert_allclose(full, K, atol=max(error, atol))
-    full[:] = block[:] = 0.0  # they are the caller's: the matrix stays as it is
+    rounded = gram.rounded()
+    assert rounded.dtype == np.float32
+    np.testing.assert_array_equal(rounded, rounded.T)
+    np.testing.assert_array_equal(np.diagonal(rounded), gram.diagonal.astype(np.float32))
+    np.testing.assert_allclose(rounded, gram.full(), atol=FLOAT32 * np.abs(K).max())
+    full[:] = block[:] = rounded[:] = 0.0  # they are the caller's: the matrix stays as it is
     np.testing.assert_allclose(gram.block(I, J), K[np.ix_(I, J)], atol=atol)
 
     c = rng.normal(size=n)
@@ -389,6 +394,14 @@ def check_field_contract(gram, problem, K, dtype, atol):
     field.unshrink()
     assert not field.shrunk
     np.testing.assert_array_equal(field.active, np.arange(n))
+    sums = [field.beta[problem.group == g].sum() for g in range(len(problem.totals))]
+    before = field.violation()[0]
+    taken = field.advance(0.5 * before, 10**6, 10.0)
+    assert taken >= 0
+    assert taken == 0 or field.violation()[0] < before
+    assert ((problem.lower <= field.beta) & (field.beta <= problem.upper)).all()
+    after = [field.beta[problem.group == g].sum() for g in range(len(problem.totals))]
+    np.testing.assert_allclose(after, sums, atol=1e-12 * n)
     exact = K @ problem.row_coefficients(field.beta, len(K))
     np.testing.assert_allclose(field.u, exact, atol=10 * atol * n)
     h = problem.gradient(field.beta, field.u)

@@ -219,7 +219,7 @@ WORDS = ["late parcel", "wrong size", "late and wrong", "fine", "fine size"]
 TEXTS = TABLE[["age", "plan", "city", "visits", "score"]].assign(
     text=[WORDS[k % 5] for k in range(N)], plan=TABLE["plan"].fillna("none")
 )
-NUMBERS = ["age", "visits", "score"]
+NUMBERS = ["visits", "age", "score"]
 
 
 def columns(*parts, **options):

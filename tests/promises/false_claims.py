@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 
 from engines.opaque import Opaque, show
-from mercer import kernels
+from mercer import config_context, kernels
 from mercer.gram.prepared import PreparedSamples
 from reference.cancelling_data import given, labels, samples, targets, weights
 from reference.decimals import ONE, ZERO, decimals, hundred_digits
@@ -184,7 +184,9 @@ def on_the_engine(X):
 
 
 def computed_by(engine) -> AbstractContextManager[Any]:
-    """While kernel values are computed there; X of the right type chooses the opaque engine."""
+    """While kernel values are computed there, or on a device; X of the right type chooses the opaque engine."""
+    if engine not in ENGINES:
+        return config_context(device=engine)
     return patch.object(PreparedSamples, "of", lambda *_: None) if engine == "blocks" else nullcontext()
 
 

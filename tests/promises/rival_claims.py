@@ -17,6 +17,7 @@ from mercer import (
     NystromRLS,
     NystromRLSClassifier,
     PegasosSVC,
+    config_context,
 )
 from mercer.errors import NotSeparableError
 from promises.dual_claims import LIMITS, binary_parts, full, parts_of
@@ -49,7 +50,8 @@ def _other_ways(kind, options, s, target):
     s = setting(replace(s.problem, engine="core"))
     found = []
     for way in ("newton", "dual"):
-        rival = fitted(kind(**{**options, "solver": way, "tol": 1e-9, "max_time": 1.0}), s, target)
+        with config_context(device="cpu"):
+            rival = fitted(kind(**{**options, "solver": way, "tol": 1e-9, "max_time": 1.0}), s, target)
         found += [rival] if rival is not None else []
     return found
 

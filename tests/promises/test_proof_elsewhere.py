@@ -12,6 +12,7 @@ from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.kernel_matrix import KernelMatrix
+from mercer.gram.stored_gram import rounded_of
 from promises.test_false_claims import CHECKS, LINEAR, broken, problems
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -43,7 +44,7 @@ class Careless:
         return self.block(everything if rows is None else rows, everything) @ coefficients
 
     products = product
-    factor, kept, eigh = factor_of, kept_of, eigenvectors_of
+    factor, kept, eigh, rounded = factor_of, kept_of, eigenvectors_of, rounded_of
 
     def view(self, rows):
         return Careless(self.proof.view(rows), self._rows[rows])

@@ -1,8 +1,11 @@
-// Two passes over the active variables, in chunks where there are many, and a partial sort of the best of each chunk.
+// Passes over the active variables, in chunks where there are many. The best of them lie above a step of a histogram, so
+// that few are sorted.
 #include "solve/working_set.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 
 #include "algebra/infinity.hpp"
 #include "algebra/rounding.hpp"
@@ -60,16 +63,6 @@ class Side {
 public:
     std::vector<Candidate> list;
 
-    // Of candidates that come in ascending order of their variables, at least the best `size` stay.
-    void offer(Candidate candidate, std::size_t size) {
-        if (!(candidate.score > least_)) return;
-        list.push_back(candidate);
-        if (list.size() < 4 * size + 64) return;
-        std::nth_element(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(size), list.end());
-        list.resize(size + 1);
-        least_ = list[size].score;
-    }
-    void append(const Side& later) { list.insert(list.end(), later.list.begin(), later.list.end()); }
     void settle(std::size_t size, std::size_t sorted) {
         cut(size);
         list.resize(std::min(list.size(), size));
@@ -96,8 +89,35 @@ private:
     std::ptrdiff_t begin() const { return static_cast<std::ptrdiff_t>(sorted_); }
 
     std::size_t sorted_ = 0;
-    double least_ = -kInfinity;
 };
+
+// Scores of a side between two ends, in steps of equal width from 1 on; 0 stands for what cannot be chosen. A larger
+// score is never in a lower step.
+class Steps {
+public:
+    static constexpr int kSteps = 1024;
+
+    Steps(double low, double high) : low_(low), scale_(high > low ? (kSteps - 1) / (high - low) : 0.0) {
+        if (!(scale_ < kInfinity) || !(std::abs(low) < kInfinity)) low_ = scale_ = 0.0;  // all are in one step
+    }
+    std::uint16_t of(double score, bool fits) const {
+        const double step = (std::max(score, low_) - low_) * scale_;
+        const int whole = static_cast<int>(std::min(step, static_cast<double>(kSteps - 1)));  // 0 or more, and no NaN
+        return static_cast<std::uint16_t>((whole + 1) & -static_cast<int>(fits));
+    }
+
+private:
+    double low_, scale_;
+};
+
+using Counts = std::array<std::int32_t, Steps::kSteps + 1>;  // of each step
+
+// The highest step at or above which there are at least `size` scores, or the lowest.
+std::uint16_t step_with(const Counts& counts, std::int64_t size) {
+    std::size_t step = Steps::kSteps;
+    for (std::int64_t above = counts[step]; step > 1 && above < size; above += counts[step]) --step;
+    return static_cast<std::uint16_t>(step);
+}
 
 }  // namespace
 
@@ -148,26 +168,68 @@ std::vector<std::int64_t> working_set(const ActiveView& view, const Ends& ends, 
                                       int n_threads, Poll& poll) {
     const auto whole = static_cast<std::size_t>(size);
     const std::size_t count = view.groups == 0 ? 1 : 2 * static_cast<std::size_t>(view.groups);
-    auto parts = by_chunks(view, n_threads, poll, [&](std::int64_t begin, std::int64_t end) {
-        std::vector<Side> sides(count);
+    std::vector<Steps> steps;
+    for (std::size_t s = 0; s < count; ++s) {
+        const double top = ends.top[s / 2], bottom = ends.bottom[s / 2];
+        if (view.groups == 0) {
+            steps.emplace_back(0.0, std::max(top, -bottom));
+        } else {
+            steps.emplace_back(s % 2 == 0 ? bottom : -top, s % 2 == 0 ? top : -bottom);
+        }
+    }
+    const auto group_of = [&](std::int64_t i) {
+        return view.groups <= 1 ? std::size_t{0} : static_cast<std::size_t>(view.group[i]);
+    };
+    // The gains of both sides of a variable; without groups only the larger one counts.
+    const auto gains_of = [&](std::int64_t i) {
+        const Sides h = sides_of(view, i);
+        return view.groups == 0 ? Sides{std::max(h.up, -h.low), -kInfinity} : Sides{h.up, -h.low};
+    };
+    std::vector<std::array<std::uint16_t, 2>> at(static_cast<std::size_t>(view.n));  // the step of each side
+    const auto counted = by_chunks(view, n_threads, poll, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<Counts> counts(count, Counts{});
         for (std::int64_t k = begin; k < end; ++k) {
             const std::int64_t i = view.active[k];
-            if (taken[i]) continue;
-            const Sides h = sides_of(view, i);
+            const Sides gain = gains_of(i);
+            const std::size_t g = group_of(i);
+            const bool open = taken[i] == 0;
+            auto& own = at[static_cast<std::size_t>(k)];
             if (view.groups == 0) {
-                const double gain = std::max(h.up, -h.low);
-                if (gain > 0.0) sides[0].offer({gain, i}, whole);
+                own = {steps[0].of(gain.up, (gain.up > 0.0) & open), 0};
             } else {
-                const auto g = static_cast<std::size_t>(view.group[i]);
-                if (h.up > ends.bottom[g]) sides[2 * g].offer({h.up, i}, whole);
-                if (h.low < ends.top[g]) sides[2 * g + 1].offer({-h.low, i}, whole);
+                own = {steps[2 * g].of(gain.up, (gain.up > ends.bottom[g]) & open),
+                       steps[2 * g + 1].of(gain.low, (gain.low > -ends.top[g]) & open)};
+                ++counts[2 * g + 1][own[1]];
             }
+            ++counts[2 * g][own[0]];
         }
-        return sides;
+        return counts;
     });
-    std::vector<Side> sides = std::move(parts.front());
-    for (std::size_t c = 1; c < parts.size(); ++c) {
-        for (std::size_t s = 0; s < count; ++s) sides[s].append(parts[c][s]);
+    std::vector<std::uint16_t> least(count);
+    for (std::size_t s = 0; s < count; ++s) {
+        Counts all = counted.front()[s];
+        for (std::size_t c = 1; c < counted.size(); ++c) {
+            for (std::size_t step = 0; step < all.size(); ++step) all[step] += counted[c][s][step];
+        }
+        least[s] = step_with(all, size);
+    }
+    const auto parts = by_chunks(view, n_threads, poll, [&](std::int64_t begin, std::int64_t end) {
+        std::vector<std::vector<Candidate>> best(count);
+        for (std::int64_t k = begin; k < end; ++k) {
+            const auto own = at[static_cast<std::size_t>(k)];
+            if ((own[0] | own[1]) == 0) continue;
+            const std::int64_t i = view.active[k];
+            const std::size_t first = 2 * group_of(i);
+            if (own[0] >= least[first]) best[first].push_back({gains_of(i).up, i});
+            if (view.groups > 0 && own[1] >= least[first + 1]) best[first + 1].push_back({gains_of(i).low, i});
+        }
+        return best;
+    });
+    std::vector<Side> sides(count);
+    for (const auto& part : parts) {
+        for (std::size_t s = 0; s < count; ++s) {
+            sides[s].list.insert(sides[s].list.end(), part[s].begin(), part[s].end());
+        }
     }
     // A list is rarely used beyond its share, so only that much is sorted, and 16 more.
     for (Side& side : sides) side.settle(whole, whole / sides.size() + 16);

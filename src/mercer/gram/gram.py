@@ -149,6 +149,13 @@ class Gram(Provable, Protocol):
         """
         ...
 
+    def rounded(self) -> Values:
+        """The values of `block`, all of them, rounded to float32, as a fresh array with contiguous rows.
+
+        It is symmetric, and its diagonal is the Gram's. Numbers too large for float32 are infinite.
+        """
+        ...
+
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         """K[rows] @ coefficients, summed in float64; columns whose coefficient is zero cost nothing.
 
@@ -329,6 +336,13 @@ class Field(Protocol):
 
     def violation(self) -> tuple[float, Floats, Floats]:
         """Over the active variables: the largest violation, and each group's two ends."""
+        ...
+
+    def advance(self, tol: float, most: int, seconds: float) -> int:
+        """Towards this violation by rounds of its own, for a while, where that is faster; how many steps it took.
+
+        0 where it is not, or not any more. It may take some more than `most`.
+        """
         ...
 
     def violators(self, q: int, keep: float) -> Indices:

@@ -110,6 +110,9 @@ class HostField(ActiveSet):
         self._chooser.choose(self.active)
         self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
 
+    def advance(self, tol: float, most: int, seconds: float) -> int:
+        return 0
+
     def gradient(self, J: Indices) -> Floats:
         problem = self.problem
         return problem.p[J] - self.u[problem.row[J]] - problem.d[J] * self.beta[J]
@@ -139,7 +142,8 @@ class HostField(ActiveSet):
 
     def _inner_problem(self, J: Indices) -> tuple[Indices, DualProblem]:
         """The rows of J, and the problem on J: p takes over what u is now, so that the inner u starts at zero."""
-        rows = np.unique(self.problem.row[J])
+        rows = self.problem.row[J]
+        rows = rows if (np.diff(rows) > 0).all() else np.unique(rows)
         return rows, self.problem.restricted(J, rows, self.beta, self.u[rows])
 
     def shrink(self) -> bool:

@@ -24,6 +24,7 @@ from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
 from mercer.gram.source import Source, finite_values, kernel_diagonal, partial_sums
+from mercer.gram.stored_gram import rounded_of
 from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
@@ -401,7 +402,7 @@ class KernelMatrix:
                 out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
 
-    factor, kept, eigh = factor_of, kept_of, eigenvectors_of
+    factor, kept, eigh, rounded = factor_of, kept_of, eigenvectors_of, rounded_of
 
     # --- the state of a solve -----------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ rows of u are recomputed in float64, as in every other fit, and the solver goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,15 +59,8 @@ class StoredGram:
     @classmethod
     def of(cls, gram: Gram) -> StoredGram:
         """K of a Gram in float64, rounded to float32."""
-        everything, values = np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
-        largest = 0.0
-        with np.errstate(over="ignore"):
-            for own, other, block in _blocks(gram):
-                largest = max(largest, float(np.abs(block).max(initial=0.0)))
-                values[other, own] = block
-                values[own, other] = values[other, own].T
-        values[everything, everything] = gram.diagonal
-        if not largest < _LARGEST_VALUE:
+        values = gram.rounded()
+        if not all(np.abs(values[some]).max(initial=0.0) < _LARGEST_VALUE for some in row_blocks(gram.n, 4 * gram.n)):
             raise FloatingPointError(f"float32 does not hold the values of {gram.kernel!r}; scale the features")
         return cls(values, gram, np.float64, 1.01 * SINGLE, gram.proof.reach)
 
@@ -95,15 +87,19 @@ class StoredGram:
         return stored + self.gram.errors(coefficients, level=self.level)
 
 
-def _blocks(gram: Gram) -> Iterator[tuple[slice, slice, Floats]]:
-    """K in float64, block by block above the diagonal: its columns, its rows, and the values."""
-    n, everything = gram.n, np.arange(gram.n)
-    for left in range(0, n, _BLOCK_ROWS):
-        own = slice(left, min(n, left + _BLOCK_ROWS))
-        for top in range(0, left + 1, _BLOCK_ROWS):
-            other = slice(top, min(n, top + _BLOCK_ROWS))
-            _core.check_stop()
-            yield own, other, gram.block(everything[other], everything[own])
+def rounded_of(gram: Gram) -> Values:
+    """`Gram.rounded` on this machine, block by block above the diagonal."""
+    n, everything, values = gram.n, np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
+    with np.errstate(over="ignore"):
+        for left in range(0, n, _BLOCK_ROWS):
+            own = slice(left, min(n, left + _BLOCK_ROWS))
+            for top in range(0, left + 1, _BLOCK_ROWS):
+                other = slice(top, min(n, top + _BLOCK_ROWS))
+                _core.check_stop()
+                values[other, own] = gram.block(everything[other], everything[own])
+                values[own, other] = values[other, own].T
+        values[everything, everything] = gram.diagonal
+    return values
 
 
 class StoredField:

@@ -12,7 +12,7 @@ added (Cauchy–Schwarz). What was added and taken away again stays in e.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,25 +44,50 @@ class Sums:
     @classmethod
     def of(cls, X: Any, problem: LeastSquares) -> Sums:
         """The sums of the distinct samples X, each with its weight and targets."""
-        total, weight, d, q = problem.total, problem.mass, X.shape[1], problem.n_outputs
-        x, y, sparse = np.zeros(d), np.zeros(q), is_sparse(X)
-        if problem.bias:
+        d, sparse = X.shape[1], is_sparse(X)
+
+        def sums_of(total: Floats) -> Floats:
+            out = np.zeros(d)
             for rows, part in float64_strips(X):
-                x += np.asarray(part.T @ total[rows]).ravel() / weight
-            y = problem.weight @ problem.Y / weight
+                out += np.asarray(part.T @ total[rows]).ravel()
+            return out
+
+        def products_about(x: Floats, Y: Floats) -> tuple[Floats, Floats, Floats]:
+            total, xx, xy, rest = problem.total, np.zeros((d, d)), np.zeros((d, Y.shape[1])), np.zeros(d)
+            for rows, part in float64_strips(X):
+                if sparse:  # about zero: a sparse part has no other origin
+                    xx += (part.multiply(total[rows, None]).T @ part).toarray()
+                else:
+                    part = part - x
+                    add_gram(xx, part * np.sqrt(total[rows, None]))
+                xy += part.T @ Y[rows]
+                rest += np.asarray(part.T @ total[rows]).ravel()
+            if not sparse:
+                mirror(xx)
+            return xx, xy, rest
+
+        return cls.gathered(problem, d, sparse, sums_of, products_about)
+
+    @classmethod
+    def gathered(
+        cls,
+        problem: LeastSquares,
+        d: int,
+        sparse: bool,
+        sums_of: Callable[[Floats], Floats],
+        products_about: Callable[[Floats, Floats], tuple[Floats, Floats, Floats]],
+    ) -> Sums:
+        """The sums of samples that live anywhere: of Σ t x, and of Σ w(x − o)(x − o)', Σ (x − o)y' and Σ w(x − o).
+
+        The origin o is 0 for sparse samples. Sums run over the samples in any order.
+        """
+        weight, q = problem.mass, problem.n_outputs
+        x, y = np.zeros(d), np.zeros(q)
+        if problem.bias:
+            x, y = sums_of(problem.total) / weight, problem.weight @ problem.Y / weight
         deviation = problem.weight[:, None] * (problem.Y - y)
         Y = np.column_stack([sums_by(problem.member, column, problem.n) for column in deviation.T])
-        xx, xy, rest = np.zeros((d, d)), np.zeros((d, q)), np.zeros(d)
-        for rows, part in float64_strips(X):
-            if sparse:  # about zero: a sparse part has no other origin
-                xx += (part.multiply(total[rows, None]).T @ part).toarray()
-            else:
-                part = part - x
-                add_gram(xx, part * np.sqrt(total[rows, None]))
-            xy += part.T @ Y[rows]
-            rest += np.asarray(part.T @ total[rows]).ravel()
-        if not sparse:
-            mirror(xx)
+        xx, xy, rest = products_about(x, Y)
         yy = np.sum(deviation * (problem.Y - y), axis=0)
         size = np.concatenate([[weight], xx.diagonal(), yy])
         error = np.sqrt(gamma(len(problem.weight) + _ROUNDINGS) * np.abs(size))

@@ -33,6 +33,11 @@ class OfValues(Composite):
         """The function of a block of each part, the first of which it may overwrite: arrays, or an engine's tensors."""
         raise NotImplementedError
 
+    combines = True
+
+    def combined(self, parts: list[list[Any]]) -> list[Any]:
+        return [self.of_values(list(values)) for values in zip(*parts, strict=True)]
+
     def _partials(self, values: list[Floats]) -> tuple[Floats | float, ...]:
         """Its derivative by each part's values; does not overwrite them."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ A kernel is normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,13 @@ class Composite(Kernel):
     def parts(self) -> dict[str, Kernel]:
         """The kernels it is made of, by parameter name."""
         return {name: getattr(self, name) for name in self._part_names}
+
+    # Whether values follow from those of the parts alone, as `combined` says.
+    combines = False
+
+    def combined(self, parts: list[list[Any]]) -> list[Any]:
+        """k(x, z), k(x, x) and k(z, z) from those of each part, which it may overwrite: arrays, or an engine's own."""
+        raise NotImplementedError
 
     def _check(self) -> None:
         for name, part in self.parts.items():
@@ -176,6 +184,18 @@ class Normalised(Composite):
             out /= rows[:, None]
             out /= columns
         return out
+
+    combines = True
+
+    def combined(self, parts: list[list[Any]]) -> list[Any]:
+        values, left, right = parts[0]
+        if not bool((left > 0).all()) or not bool((right > 0).all()):
+            raise ValueError(
+                f"{self.kernel!r} cannot be normalised: k(x, x) must be > 0 for every sample; leave other samples out, "
+                "or add a constant to the kernel"
+            )
+        values = values / (left[:, None] if values.ndim == 2 else left) ** 0.5 / right**0.5
+        return [values, left / left, right / right]
 
     @property
     def n_factors(self) -> int:

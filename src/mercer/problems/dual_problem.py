@@ -125,7 +125,8 @@ class DualProblem:
 
         `rows` are the rows that it is about, in ascending order, and `fixed` is what p takes over from u there.
         """
-        row, group = np.searchsorted(rows, self.row[which]), self.group[which]
+        row, group = self.row[which], self.group[which]
+        row = np.arange(len(rows)) if np.array_equal(row, rows) else np.searchsorted(rows, row)
         totals = sums_by(group[group >= 0], beta[which][group >= 0], len(self.totals))
         p = self.p[which] - fixed[row]
         return DualProblem(p, self.lower[which], self.upper[which], self.d[which], row, group, totals)
@@ -235,17 +236,19 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
     """Move `movers` by equal amounts inside the box until the members' sum is right; whether that was possible."""
     while True:
         missing = total - math.fsum(beta[members])
-        if abs(missing) <= 4 * np.finfo(float).eps * max(abs(total), float(np.abs(beta[members]).max(initial=0.0))):
+        rounding = 4 * np.finfo(float).eps * max(abs(total), float(np.abs(beta[members]).max(initial=0.0)))
+        if abs(missing) <= rounding:
             return True
         movers = movers[beta[movers] < upper[movers]] if missing > 0 else movers[beta[movers] > lower[movers]]
         if len(movers) == 0:
             return False
         before = beta[movers]
-        beta[movers] = np.clip(before + missing / len(movers), lower[movers], upper[movers])
-        if np.array_equal(before, beta[movers]):  # less than the spacing of floats: one variable takes all
-            one = movers[np.argmax(np.where(missing > 0, upper[movers] - before, before - lower[movers]))]
-            beta[one] = min(max(beta[one] + missing, lower[one]), upper[one])
+        room = upper[movers] - before if missing > 0 else before - lower[movers]
+        widest = int(np.argmax(room))
+        if abs(missing) <= min(len(members) * rounding, room[widest]):  # rounding of a sum: one variable takes it
+            beta[movers[widest]] += missing
             return True
+        beta[movers] = np.clip(before + missing / len(movers), lower[movers], upper[movers])
 
 
 def violation(

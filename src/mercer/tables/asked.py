@@ -92,6 +92,11 @@ class Asked(ModelMethods):
     def __repr__(self) -> str:
         return f"ask({self.model!r})"
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"{type(self.machine).__name__}, which answers here, cannot be asked for {name!r}")
+
     # --- rows and targets, as the machine sees them -------------------------------------------------------------------
 
     def rows(self, X: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.config import get_config
 from mercer.data.chunks import Chunk
-from mercer.engine import PlacedSamples
+from mercer.engine import PlacedSamples, is_on_a_device
+from mercer.engines.torch.cross import TorchCross
 from mercer.engines.torch.evaluation import TorchEvaluation
 from mercer.engines.torch.gram import TorchGram
-from mercer.engines.torch.numbers import to_host, torch
-from mercer.engines.torch.samples import TorchSamples, dense_rows
-from mercer.gram import Cross, Evaluation, Gram, Rows, cross_for, rows_for
-from mercer.gram.protocols import Totals
+from mercer.engines.torch.numbers import refuse_emulation, to_host, torch
+from mercer.engines.torch.rows import TorchRows
+from mercer.engines.torch.samples import TorchSamples, placed_samples
+from mercer.gram import Cross, Evaluation, Gram, Rows
 from mercer.kernels import Kernel
 
 # The name under which torch's own CPU device is asked for; "cpu" is this machine's core.
@@ -31,16 +32,22 @@ class TorchEngine:
     devices = ("cuda", "xpu", "mps", ON_CPU)
 
     def accepts(self, X: Any) -> bool:
-        """A tensor on a device; one in this machine's memory only where torch's CPU was asked for."""
-        return isinstance(X, torch.Tensor) and (X.device.type != "cpu" or get_config()["device"] == ON_CPU)
+        """An array on a device; one in this machine's memory only where torch's CPU was asked for."""
+        if type(X).__module__ == "numpy" or not hasattr(type(X), "__dlpack_device__"):
+            return False
+        if isinstance(X, torch.Tensor):
+            return X.device.type != "cpu" or get_config()["device"] == ON_CPU
+        return is_on_a_device(X) or get_config()["device"] == ON_CPU
 
     def samples(self, X: Any) -> PlacedSamples:
         if isinstance(X, TorchSamples):
             return X
-        device = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
-        if device.type == "mps":
+        X = _as_tensor(X) if self.accepts(X) else X
+        asked = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
+        if asked.type == "mps":
             raise ValueError(_NO_FLOAT64)
-        return TorchSamples(self, dense_rows(X.host() if isinstance(X, PlacedSamples) else X, device))
+        refuse_emulation(asked)
+        return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, all_visible(asked))
 
     def _configured(self) -> Any:
         name = get_config()["device"]
@@ -55,18 +62,23 @@ class TorchEngine:
         return device
 
     def vector(self, values: Any) -> Any:
-        return to_host(values)
+        return to_host(_as_tensor(values))
 
     def given(self, values: Any, like: Any) -> Any:
-        return torch.as_tensor(values, device=like.device)
+        made = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
+        if isinstance(like, torch.Tensor):
+            return made
+        library: Any = sys.modules.get(type(like).__module__.partition(".")[0])
+        library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else library
+        return library.from_dlpack(made) if hasattr(library, "from_dlpack") else made
 
     def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
         assert isinstance(X, TorchSamples)
         return TorchGram.of(kernel, X, budget, n_threads, constant)
 
     def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
-        """On this machine, for now: a copy."""
-        return rows_for(X.host(), n_threads, which, centre)
+        assert isinstance(X, TorchSamples)
+        return TorchRows(X if which is None else X.take(which), n_threads, centre)
 
     def cross(
         self,
@@ -77,13 +89,7 @@ class TorchEngine:
         n_threads: int,
         K_MM: Floats | None,
     ) -> Cross:
-        """On this machine, for now: copies of the chunks."""
-
-        def here() -> Iterable[Chunk]:
-            return map(_here, chunks())
-
-        own = landmarks.host() if isinstance(landmarks, TorchSamples) else np.asarray(landmarks)
-        return CrossHere(cross_for(kernel, own, here, budget, n_threads, K_MM))
+        return TorchCross(kernel, landmarks, chunks, budget, n_threads, K_MM)
 
     def evaluation(
         self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
@@ -92,22 +98,15 @@ class TorchEngine:
         return TorchEvaluation(kernel, vectors, coefficients, columns)
 
 
-class CrossHere:
-    """K between samples and landmarks on this machine, for chunks that live on a device."""
-
-    def __init__(self, inner: Cross) -> None:
-        self._inner = inner
-        self.normal, self.residual, self.proof = inner.normal, inner.residual, inner.proof
-
-    kernel = property(lambda self: self._inner.kernel)
-    m = property(lambda self: self._inner.m)
-    K_MM = property(lambda self: self._inner.K_MM)
-    value_error = property(lambda self: self._inner.value_error)
-    recomputes_cheaply = property(lambda self: self._inner.recomputes_cheaply)
-
-    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
-        return self._inner.gather(None if sample is None else _here(sample))
+def all_visible(device: Any) -> tuple[Any, ...]:
+    """All GPUs where one was asked for without a number; else that device."""
+    if device.type != "cuda" or device.index is not None or torch.cuda.device_count() < 2:
+        return (device,)
+    first = torch.cuda.current_device()
+    others = (k for k in range(torch.cuda.device_count()) if k != first)
+    return tuple(torch.device("cuda", k) for k in (first, *others))
 
 
-def _here(chunk: Chunk) -> Chunk:
-    return replace(chunk, X=chunk.X.host())
+def _as_tensor(X: Any) -> Any:
+    """An array that speaks DLPack as a tensor in the same memory."""
+    return X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)

@@ -6,14 +6,15 @@ Float32 samples are predicted from float32 kernel values where these are good en
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from mercer import _core
 from mercer.arrays import Flags, Floats, Indices
 from mercer.engines.torch.formula import Formula
-from mercer.engines.torch.numbers import TILE_BYTES, floats, places, to_device, to_host, torch
+from mercer.engines.torch.memory import in_strips
+from mercer.engines.torch.numbers import floats, places, to_device, torch
 from mercer.engines.torch.samples import TorchSamples
 from mercer.gram.evaluation import InFloat32
 from mercer.kernels import Kernel
@@ -38,31 +39,41 @@ class TorchEvaluation:
         rows = X.rows
         if len(self._coefficients) == 0:
             return
-        for start in range(0, len(rows), _step(len(self._coefficients))):
-            part = rows[start : start + _step(len(self._coefficients))]
-            some = slice(start, start + len(part))
-            _core.check_stop()
-            if self._formula is None:
-                assert self._columns is not None
-                C = to_device(self._coefficients, rows)
-                out[some] += to_host(part[:, places(self._columns, rows)].double() @ C)
-                continue
-            fine = np.ones(len(part), dtype=bool)
-            if rows.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels:
-                values, fine = self._in_float32(part)
-                out[some][~fine] += values[~fine]
-            if fine.any():
-                out[some][fine] += to_host(self._sums(part[places(np.flatnonzero(fine), rows)], torch.float64))
+        filled = 8 * X.shape[1] if X.sparse and not (self._vectors is None or self._vectors.sparse) else 0
 
-    def _in_float32(self, part: Any) -> tuple[Floats, Flags]:
-        """f from float32 kernel values, and the samples for which they are too coarse."""
+        def work(some: slice) -> None:
+            ends = np.linspace(some.start, some.stop, 1 + len(X.devices)).astype(int).tolist()
+            shares = [slice(*pair) for pair in pairwise(ends)]
+            begun = [self._begun(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
+            found = [self._finished(*one) for one in begun]  # all devices work by now
+            out[some] += np.concatenate(found)
+
+        row_bytes = 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
+        in_strips(len(rows), max(1, row_bytes // len(X.devices)), work)
+
+    def _begun(self, part: Any) -> tuple[Any, Any, bool]:
+        """Some samples, f of them, which the device may still be computing, and whether that was in float32."""
+        if self._formula is None:
+            assert self._columns is not None
+            return part, part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part), False
+        single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
+        return part, self._sums(part, torch.float32 if single else torch.float64), single
+
+    def _finished(self, part: Any, sums: Any, single: bool) -> Floats:
+        values = np.array(floats(sums))
+        if single:
+            fine = self._too_coarse(part, values)
+            if fine.any():
+                values[fine] = floats(self._sums(part[places(np.flatnonzero(fine), part)], torch.float64))
+        return values
+
+    def _too_coarse(self, part: Any, values: Floats) -> Flags:
+        """The samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
         assert self._formula.rounding is not None
         sizes, sources = (floats(side.parts[0][1]) for side in (self._rows(part, torch.float32), self._own(part)))
         fine, limit = self._choice.too_coarse(sizes, sources, self._formula.rounding)
-        values = np.asarray(to_host(self._sums(part, torch.float32)))
-        fine |= ~(np.abs(values).max(axis=1, initial=0.0) <= limit)
-        return values, fine
+        return np.asarray(fine | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
 
     @cached_property
     def _choice(self) -> InFloat32:
@@ -90,8 +101,3 @@ class TorchEvaluation:
             some = slice(left, left + _SUMMED_VECTORS)
             total += self._formula.block(rows, vectors[some]).double() @ C[some]
         return total
-
-
-def _step(n_vectors: int) -> int:
-    """Samples whose float64 values with some vectors fill a tile."""
-    return max(1, TILE_BYTES // (8 * min(n_vectors, _SUMMED_VECTORS)))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices
+from mercer.engines.torch.memory import room_for_matrix
 from mercer.engines.torch.numbers import floats, places, to_device, torch
 from mercer.gram.eigenpairs import with_signs
 
@@ -40,7 +41,8 @@ def factor_of(A: Any, diagonal: Floats) -> TorchFactor | None:
     A *= unit[:, None]
     A *= unit
     A.fill_diagonal_(1.0)
-    L, failed = torch.linalg.cholesky_ex(A)
+    with room_for_matrix(len(A), A.dtype, A.device):
+        L, failed = torch.linalg.cholesky_ex(A)
     return None if int(failed) or not bool(torch.isfinite(torch.diagonal(L)).all()) else TorchFactor(L, diagonal)
 
 
@@ -64,15 +66,24 @@ class TorchKept:
         return floats(K @ to_device(C, self.K))
 
     def factor(self, d: Floats, rows: Indices | None = None) -> TorchFactor | None:
-        if rows is None:
-            return factor_of(self.K.clone(), self.diagonal + d)
-        which = places(rows, self.K)
-        return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
+        with self._room:
+            if rows is None:
+                return factor_of(self.K.clone(), self.diagonal + d)
+            which = places(rows, self.K)
+            return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
+
+    @property
+    def _room(self) -> Any:
+        return room_for_matrix(len(self.K), self.K.dtype, self.K.device)
 
     def leading(
         self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        S, s = self.K.clone(), to_device(scale, self.K)
+        with self._room:
+            return self._leading(self.K.clone(), to_device(scale, self.K), k, centre, less)
+
+    @staticmethod
+    def _leading(S: Any, s: Any, k: int | None, centre: Floats | None, less: Floats | None) -> tuple[Floats, Floats]:
         if centre is not None:
             c = to_device(centre, S)
             mean = S @ c
@@ -83,7 +94,7 @@ class TorchKept:
         S *= s
         S *= s[:, None]
         values, Q = torch.linalg.eigh(0.5 * (S + S.T))
-        k = len(scale) if k is None else min(k, len(scale))
+        k = len(s) if k is None else min(k, len(s))
         return floats(values.flip(0)[:k]), with_signs(floats(Q.flip(1)[:, :k]))
 
 
@@ -127,7 +138,8 @@ def eigensystem_of(S: Any, scale: Floats, centred: bool) -> TorchEigensystem:
         # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
         above = float(S.abs().sum(dim=1).max())
         S += 2.0 * max(above, 1e-300) * torch.outer(u, u)
-    values, Q = torch.linalg.eigh(S)
+    with room_for_matrix(len(S), S.dtype, S.device):
+        values, Q = torch.linalg.eigh(S)
     if centred:
         return TorchEigensystem(floats(values[:-1]), Q[:, :-1])
     return TorchEigensystem(floats(values), Q)

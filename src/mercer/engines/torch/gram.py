@@ -8,20 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from mercer import _core
-from mercer.arrays import Floats, Indices, Precision
+from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.engines.torch import fused
 from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
 from mercer.engines.torch.field import TorchField
-from mercer.engines.torch.formula import Formula, Rows
-from mercer.engines.torch.numbers import TILE_BYTES, dtype_of, floats, matmul, places, to_device, to_host, torch
+from mercer.engines.torch.formula import Formula, Rows, Unprepared
+from mercer.engines.torch.memory import in_strips, room_for, room_for_matrix, tile_bytes
+from mercer.engines.torch.numbers import dtype_of, floats, matmul, places, to_device, to_host, torch
+from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
+from mercer.engines.torch.sparse import SparseRows, products
 from mercer.gram.ball import Ball
 from mercer.gram.definite import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
-from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
-from mercer.gram.linear_gram import linear_terms
+from mercer.gram.linear_gram import linear_scale, linear_terms
 from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.places import gram_for
 from mercer.gram.prepared import EXACT
@@ -33,8 +34,9 @@ from mercer.problems.multiclass import JointProblem
 
 # Columns whose products are summed before they are added to others: what bounds a sum's rounding is their number.
 _SUMMED_COLUMNS = 2048
-# From this many rows on a solve's state is kept on the device, where problems have at most this many equalities.
-FIELD_ROWS, _MOST_GROUPS = 4000, 4
+# Values of K that are computed before Ctrl-C is heard again: 0.1 s where a device is slow. Where a kernel of ours
+# adds up all columns, rows at least: fewer would not fill a large device.
+_STRIP_VALUES, _STRIP_ROWS = 1 << 29, 1 << 16
 # From this many rows on working sets are nested, with an eighth of the variables or this many: a round's own cost grows
 # with the rows (benchmarks/compare_gpu.py).
 _NESTED_ROWS, _OUTER_ROWS = 100_000, 65_536
@@ -45,20 +47,56 @@ _FLOAT64_ROWS = 1000
 class Source:
     """What a Gram and its views share: samples, what was prepared of them, and whether K was refuted."""
 
-    def __init__(self, kernel: Kernel, X: TorchSamples, budget: int, n_threads: int, constant: float) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: TorchSamples,
+        budget: int,
+        n_threads: int,
+        constant: float,
+        *,
+        of_differences: bool = False,
+    ) -> None:
         self.kernel, self.X, self.constant, self.n_threads = kernel, X, constant, n_threads
-        self.given = kernel.accepts == "gram"
-        self.formula = None if self.given else Formula.of(kernel, X.rows)
+        self.given, self._of_differences = kernel.accepts == "gram", of_differences
+        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences)
         self.refuted = False
         self._budget = budget
-        self._prepared: dict[Any, Rows] = {}
+        self._prepared: dict[Any, Rows] = {}  # by precision
+        if self.formula is not None and self.formula.recipe is not None and fused.available(X.rows):
+            recipe, sparse = self.formula.recipe, isinstance(X.rows, SparseRows)
+            self.formula.fuses = (
+                recipe.ending == "gaussian" and not recipe.constant and not self.formula.cancels and not sparse
+            )
 
-    def prepared(self, dtype: Any) -> Rows:
-        """All rows in a precision, made once."""
+    def prepared(self, dtype: Any) -> Rows | Unprepared:
+        """All rows in a precision, made once if half of the budget has room for them."""
         assert self.formula is not None
         if dtype not in self._prepared:
-            self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
+            needed = self.X.n_entries * dtype.itemsize
+            if 2 * needed > self._budget:
+                return Unprepared(self.formula, self.X.rows, dtype)
+            with room_for("a copy of the samples", needed, self.X.rows.device, "lower cache_size to do without"):
+                self._prepared[dtype] = self.formula.rows(self.X.rows, dtype)
         return self._prepared[dtype]
+
+    @cached_property
+    def others(self) -> list[TorchGram]:
+        """The whole matrix on every other device that may be used."""
+        sources = [self._like(self.X.on(device), of_differences=self._of_differences) for device in self.X.devices[1:]]
+        return [TorchGram(source, None, np.empty(self.X.shape[0]), self._budget) for source in sources]
+
+    @cached_property
+    def exact(self) -> Source | None:
+        """The same matrix from differences; None where only this machine has a better one."""
+        recipe = None if self.formula is None else self.formula.recipe
+        if recipe is None or recipe.inner == "dot" or recipe.factor is not None:
+            return None
+        assert self.formula is not None
+        return self if self.formula.differences else self._like(self.X, of_differences=True)
+
+    def _like(self, X: TorchSamples, *, of_differences: bool) -> Source:
+        return Source(self.kernel, X, self._budget, self.n_threads, self.constant, of_differences=of_differences)
 
     @cached_property
     def here(self) -> Gram:
@@ -69,29 +107,11 @@ class Source:
     def rounding(self) -> Rounding | None:
         return None if self.formula is None else self.formula.rounding
 
-    @property
-    def differences(self) -> bool:
-        """Whether a recipe's float64 values are made of differences between the rows as they were given."""
-        assert self.formula is not None
-        assert self.formula.recipe is not None
-        recipe = self.formula.recipe
-        return recipe.ending == "laplacian" or (self.formula.cancels and recipe.factor is None)
-
     @cached_property
     def sizes(self) -> Floats:
-        """N of every row; behind a factor, of the lengths of what is summed."""
-        assert self.rounding is not None
-        recipe = self.rounding.recipe
-        if self.differences:  # whose error is relative
-            return np.zeros(self.X.shape[0])
-        if recipe.factor is None:
-            return floats(self.prepared(torch.float64).parts[0][1]) + 2.0**-1074
-        centre = 0.0 if recipe.inner == "dot" else self.X.rows.mean(dim=0, dtype=torch.float64)
-        factor, scale = to_device(recipe.factor, self.X.rows).abs(), 1.0
-        if recipe.ending == "gaussian":
-            scale = math.sqrt(2 * recipe.numbers[0] * math.log2(math.e))
-        sums = scale * ((self.X.rows.double() - centre).abs() @ factor)
-        return floats(0.5 * sums.square().sum(dim=1)) * (1 + 8 * (self.X.shape[1] + 4) * DOUBLE)
+        """N of every row, for bounds."""
+        assert self.formula is not None
+        return self.formula.sizes(self.X.rows)
 
 
 class TorchGram:
@@ -139,15 +159,21 @@ class TorchGram:
 
     @property
     def outer_rows(self) -> int:
-        return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS else 0
+        alone = fused.available(self.like) and self.precisions[0] == np.float32
+        return min(self.n // 8, _OUTER_ROWS) if self.n >= _NESTED_ROWS and not alone else 0
 
     @property
     def chunk_rows(self) -> int:
-        return int(self.budget / (40 * max(1, self._source.X.shape[1])))
+        X = self._source.X
+        return int(self.budget / (40 * max(1, X.n_entries // max(1, X.shape[0]))))
 
     @property
     def linear(self) -> LinearGram | None:
-        return self._here.linear if self._source.formula is not None and self._is_linear else None
+        if not self._is_linear:
+            return None
+        scale = linear_scale(self.kernel)
+        assert scale is not None
+        return TorchLinearGram(self._source.X if self._rows is None else self._source.X.take(self._rows), scale)
 
     @property
     def _is_linear(self) -> bool:
@@ -185,7 +211,7 @@ class TorchGram:
 
     def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
         if self._source.rounding is None or level == EXACT:
-            return self._here.product_bound(coefficients, rows, level)
+            return self._exact.product_bound(coefficients, rows, self._exact_level(level))
         if coefficients.ndim == 2:
             each = [self.product_bound(column, rows, level) for column in coefficients.T]
             return Ball(*map(np.column_stack, zip(*each, strict=True)))
@@ -196,12 +222,22 @@ class TorchGram:
     def errors(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Floats:
         rounding = self._source.rounding
         if rounding is None or level == EXACT:
-            return self._here.errors(coefficients, rows, level)
+            return self._exact.errors(coefficients, rows, self._exact_level(level))
         J, sizes = np.flatnonzero(coefficients), self._source.sizes
         which = slice(None) if rows is None and self._rows is None else self._global(rows)
         in_sequence = _SUMMED_COLUMNS + len(J) // _SUMMED_COLUMNS + 8
-        level = EXACT if self._source.differences else np.float64
+        assert self._source.formula is not None
+        level = EXACT if self._source.formula.differences else np.float64
         return rounding.errors(sizes[which], sizes[self._global(J)], coefficients[J], level, in_sequence=in_sequence)
+
+    @property
+    def _exact(self) -> Provable:
+        """Who proves what this one cannot in float64: the device from differences, or this machine."""
+        source = self._source.exact
+        return self._here if source is None else TorchGram(source, self._rows, self.diagonal, self.budget)
+
+    def _exact_level(self, level: Precision) -> Precision:
+        return level if self._source.exact is None else np.float64
 
     # --- values -----------------------------------------------------------------------------------------------------
 
@@ -211,17 +247,46 @@ class TorchGram:
     def full(self, dtype: Precision = np.float64) -> Any:
         out = np.empty((self.n, self.n), dtype=np.dtype(dtype))
         everything = np.arange(self.n)
-        for some in self._strips(self.n, 8 * self.n):
+
+        def work(some: slice) -> None:
             out[some] = to_host(self._block(everything[some], everything, dtype_of(dtype)))
+
+        in_strips(self.n, 8 * self.n, work, self._tile)
+        return out
+
+    def rounded(self) -> Values:
+        with room_for_matrix(self.n, torch.float32, self.like.device):
+            K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
+        everything = np.arange(self.n)
+
+        def work(some: slice) -> None:
+            rest = self._block(everything[some], everything[some.start :], torch.float64)
+            own = rest[:, : len(rest)]
+            rest[:, : len(rest)] = own.triu() + own.triu(1).T
+            K[some, some.start :] = rest
+            K[some.start :, some] = rest.T
+
+        in_strips(self.n, 8 * self.n, work, self._tile)
+        K.diagonal().copy_(to_device(self.diagonal, K))
+        out = np.empty((self.n, self.n), dtype=np.float32)
+        torch.from_numpy(out).copy_(K)
         return out
 
     def device_full(self, dtype: Any) -> Any:
         """All of K on the device."""
-        out = torch.empty((self.n, self.n), dtype=dtype, device=self._source.X.rows.device)
+        with room_for_matrix(self.n, dtype, self.like.device):
+            out = torch.empty((self.n, self.n), dtype=dtype, device=self.like.device)
         everything = np.arange(self.n)
-        for some in self._strips(self.n, 8 * self.n):
+
+        def work(some: slice) -> None:
             out[some] = self._block(everything[some], everything, dtype)
+
+        in_strips(self.n, 8 * self.n, work, self._tile)
         return out
+
+    @property
+    def _tile(self) -> int:
+        return tile_bytes(self.budget)
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         return self._product(coefficients, rows, dtype_of(dtype))
@@ -230,16 +295,46 @@ class TorchGram:
         return self._product(C, rows, dtype_of(dtype))
 
     def _product(self, C: Floats, rows: Indices | None, dtype: Any, *, proven: bool = False) -> Floats:
-        J = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1))
+        """K C, the rows shared among the devices that the samples may use; each has a copy of the samples."""
+        J, others = np.flatnonzero(C if C.ndim == 1 else C.any(axis=1)), self._source.others
+        if not others:
+            return floats(self.device_product(C, J, rows, dtype, proven))
+        every = self._global(rows)
+        shares = np.array_split(every, 1 + len(others))
+        whole = (
+            self
+            if self._rows is None
+            else TorchGram(self._source, None, np.empty(self._source.X.shape[0]), self.budget)
+        )
+        C_all = np.zeros((self._source.X.shape[0], *C.shape[1:]))
+        C_all[self._global(J)] = C[J]
+        J = np.sort(self._global(J))
+        begun = [
+            gram.device_product(C_all, J, some, dtype, proven)
+            for gram, some in zip([whole, *others], shares, strict=True)
+        ]
+        return np.concatenate([floats(part) for part in begun])
+
+    def device_product(self, C: Floats, J: Indices, rows: Indices | None, dtype: Any, proven: bool) -> Any:
+        """K C on this device, where only rows J of C are not 0."""
         left = self.prepared_rows(None if rows is None else places(rows, self.like), dtype)
         right = self.prepared_rows(places(J, self.like), dtype)
-        return floats(self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven))
+        return self.device_sums(left, right, to_device(C[J], self.like), dtype, proven=proven)
 
     def _block(self, I: Indices, J: Indices, dtype: Any) -> Any:
         left, right = (self.prepared_rows(places(rows, self.like), dtype) for rows in (I, J))
         return self.device_block(left, right, dtype)
 
     # --- the same on the device ---------------------------------------------------------------------------------------
+
+    @property
+    def n_threads(self) -> int:
+        """Of this machine, for what a solve does here."""
+        return self._source.n_threads
+
+    @property
+    def features(self) -> int:
+        return self._source.X.shape[1]
 
     @property
     def like(self) -> Any:
@@ -268,53 +363,74 @@ class TorchGram:
             return (values + source.constant if source.constant else values).to(dtype)
         assert source.formula is not None
         self.evaluations += left.n * right.n
+        left, right = left.made(), right.made()
+        if dtype == torch.float32 and source.formula.fuses and fused.narrow(left.parts[0][0]):
+            values = fused.tile32(*left.parts[0], *right.parts[0])
+            return values if self._scale == 1.0 else values.mul_(self._scale)
         return source.formula.block(left, right, proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
         """K between prepared rows times weights: partial sums of some columns, added up in float64."""
         n, m = (len(left), len(right)) if self._source.given else (left.n, right.n)
-        made = self._fused(left, right, weights, dtype, proven)
-        if made is not None:
-            self.evaluations += n * m
-            return made
         weights = weights.to(dtype)
-        out = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
-        for some in self._strips(n, weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))):
-            for start in range(0, m, _SUMMED_COLUMNS):
-                part = slice(start, start + _SUMMED_COLUMNS)
-                out[some] += matmul(self.device_block(left[some], right[part], dtype, proven), weights[part])
+        out = torch.empty((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
+
+        def work(some: slice) -> None:
+            own = left[some] if self._source.given else left[some].made()
+            out[some] = self._sums_of(own, right, weights, dtype, proven)
+
+        row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
+        row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
+        if self._fuses and isinstance(left, Rows) and self._adds_all(left, dtype):
+            row_bytes = min(row_bytes, self._tile // _STRIP_ROWS)  # no tile is held
+        in_strips(n, row_bytes, work, self._tile, out.device)
         return out
 
-    def _fused(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
-        """`device_sums` of a Gaussian by a kernel of our own, where there is one."""
-        formula = self._source.formula
-        recipe = None if formula is None or formula.cancels else formula.recipe
-        if recipe is None or recipe.ending != "gaussian" or recipe.constant or weights.ndim > 1 or not len(weights):
-            return None
-        (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
-        if dtype == torch.float32 and not proven and fused.takes(x):
-            return recipe.scale * fused.sums32(x, x_norms, z, z_norms, weights.to(torch.float32))
-        if not (proven and fused.available(x)):
-            return None
-        out = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-        for some in self._strips(len(x), 8 * min(_SUMMED_COLUMNS, len(z))):
-            for start in range(0, len(z), _SUMMED_COLUMNS):
-                part = slice(start, start + _SUMMED_COLUMNS)
-                out[some] += fused.sums64(x[some] @ z[part].T, x_norms[some], z_norms[part], weights[part])
-        return recipe.scale * out
+    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
+        """Some rows of `device_sums`, those of a Gaussian by kernels of our own where there are such."""
+        plain = self._fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
+        if plain and self._adds_all(left, dtype):
+            right = right.made()
+            self.evaluations += left.n * right.n
+            sums = fused.sums32 if dtype == torch.float32 else fused.narrow64
+            (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
+            return self._scale * sums(x, x_norms, z, z_norms, weights)
+        m = len(weights)
+        total = torch.zeros(
+            (len(left) if self._source.given else left.n, *weights.shape[1:]),
+            dtype=torch.float64,
+            device=weights.device,
+        )
+        for start in range(0, m, _SUMMED_COLUMNS):
+            part = slice(start, min(m, start + _SUMMED_COLUMNS))
+            if plain:
+                (x, x_norms), (z, z_norms) = left.parts[0], right[part].made().parts[0]
+                self.evaluations += len(x) * len(z)
+                total += self._scale * fused.sums64(products(x, z), x_norms, z_norms, weights[part])
+            else:
+                total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
+        return total
+
+    @property
+    def _fuses(self) -> bool:
+        return self._source.formula is not None and self._source.formula.fuses
+
+    @property
+    def _scale(self) -> float:
+        assert self._source.formula is not None
+        assert self._source.formula.recipe is not None
+        return float(self._source.formula.recipe.scale)
+
+    @staticmethod
+    def _adds_all(left: Rows, dtype: Any) -> bool:
+        """Whether one kernel adds up all columns."""
+        return dtype == torch.float32 or (fused.narrow(left.parts[0][0]) and fused.multiplies64())
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows
         if rows is None:
             return np.arange(self.n) if own is None else own
         return rows if own is None else own[rows]
-
-    @staticmethod
-    def _strips(n: int, row_bytes: int) -> Any:
-        step = max(1, TILE_BYTES // row_bytes)
-        for start in range(0, n, step):
-            _core.check_stop()
-            yield slice(start, min(n, start + step))
 
     # --- the whole matrix, decomposed on the device -------------------------------------------------------------------
 
@@ -353,9 +469,7 @@ class TorchGram:
         beta = problem.feasible_start() if beta is None else beta
         if u is None:
             u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
-        if self.n >= FIELD_ROWS and len(problem.totals) <= _MOST_GROUPS:
-            return TorchField(self, problem, beta, u, dtype)
-        return HostField(self, problem, beta, u, self._source.n_threads)
+        return TorchField(self, problem, beta, u, dtype)
 
     def joint_field(
         self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64

@@ -7,6 +7,7 @@ which are rounded correctly everywhere.
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -51,17 +52,28 @@ def dtype_of(precision: Precision) -> Any:
     return DTYPES[np.dtype(precision)]
 
 
-def float32_products_are_exact() -> bool:
+def float32_products_are_exact(device: str = "cpu") -> bool:
     """Whether torch multiplies float32 matrices in float32; a user may have allowed fewer digits."""
+    if torch.is_autocast_enabled(device):  # which leaves float64 alone
+        return False
     try:
         return str(torch.get_float32_matmul_precision()) == "highest"
     except RuntimeError:  # allowed for one backend alone, as torch.backends.cuda.matmul.fp32_precision does
         return False
 
 
+def refuse_emulation(device: Any) -> None:
+    """cuBLAS may be told to make float64 products of integers, with errors that nobody bounds number by number."""
+    if device.type == "cuda" and os.environ.get("CUBLAS_EMULATE_DOUBLE_PRECISION", "0") not in ("", "0"):
+        raise ValueError(
+            "CUBLAS_EMULATE_DOUBLE_PRECISION is set: float64 products would not be rounded as IEEE 754 says, which "
+            "every proof on a GPU rests on; start without it"
+        )
+
+
 def matmul(A: Any, B: Any) -> Any:
     """A @ B with the digits of its type, whatever a user allowed torch to do."""
-    if A.dtype == torch.float32 and not float32_products_are_exact():
+    if A.dtype == torch.float32 and not float32_products_are_exact(A.device.type):
         return (A.double() @ B.double()).to(torch.float32)
     return A @ B
 

@@ -90,6 +90,10 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
             continue
         if limit is not None:
             return Solution(field.beta, steps, limit, not field.shrunk)
+        alone = 0 if nested else field.advance(stop.tol, left.max_iter - steps, left.seconds)
+        if alone:
+            steps, watch, noise = steps + alone, StallWatch(sees_all=q == n), RoundingNoise(gram, problem, field.beta)
+            continue
 
         J = field.violators(_block_in_time(q, stop, left), KEPT_SHARE)
         J = np.sort(J) if nested else J  # the rows of a problem of its own are in order

@@ -1,0 +1,45 @@
+"""Attempts to prove certificates of a device false, as tests/promises/test_false_claims.py does elsewhere.
+
+A few problems by default, 20,000 on each device with `-m thorough`, in twenty parts that may be chosen:
+
+    python -m pytest -m thorough tests/engines/test_torch_claims.py -k "cuda and (part00 or part01)"
+"""
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+
+from promises.false_claims import KERNELS, REFUSED
+from promises.test_false_claims import _THOROUGH, CHECKS, broken, problems
+
+torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
+from mercer.engines.torch import field as torch_field  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
+
+# 20 machines · 20 parts · 50 problems.
+_SHARDS, _EXAMPLES = (20, 50) if _THOROUGH else (1, 3)
+_KNOWN = tuple(name for name in KERNELS if name not in ("matern", "chi2", "callable"))
+
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+if _THOROUGH:
+    pytestmark += [pytest.mark.thorough, pytest.mark.timeout(1800)]
+
+
+@pytest.mark.parametrize("shard", range(_SHARDS), ids=lambda k: f"part{k:02}")
+@pytest.mark.parametrize("machine", CHECKS)
+def test_no_claim_is_false(machine, shard, device, monkeypatch):
+    """In every other shard small problems are solved in float32 too, by the device's own rounds if there are such."""
+    if shard % 2 == 0:
+        monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+        monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+
+    @seed(shard)
+    @settings(max_examples=_EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(problem=problems(machine, device, _KNOWN))
+    def attempt(problem):
+        before = len(REFUSED)
+        assert not broken(problem)
+        tried.append(len(REFUSED) == before)
+
+    tried = []
+    attempt()
+    assert sum(tried) >= len(tried) / 3, "most problems were refused, so this shows little"
