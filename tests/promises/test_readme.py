@@ -120,7 +120,10 @@ def test_the_report_of_easy_is_the_one_that_is_shown(tmp_path, monkeypatch, caps
     page = DOCS / "your_table.md"
     exec(compile(blocks_of(page)[0], page.name, "exec"), {})
     assert main(["easy", "customers.csv", "--target", "left"]) == 0
-    shown, printed = marked("output of mercer easy customers.csv", page.read_text(encoding="utf-8")), capsys.readouterr().out
+    shown, printed = (
+        marked("output of mercer easy customers.csv", page.read_text(encoding="utf-8")),
+        capsys.readouterr().out,
+    )
     assert skeleton(printed).startswith(skeleton(shown))
     assert figures(printed[: len(shown)]) == pytest.approx(figures(shown), rel=0.02)
 

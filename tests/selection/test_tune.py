@@ -270,3 +270,13 @@ def test_many_small_pairs_are_solved_in_one_call_for_each_fit():
     )
     weighed = mercer.tune(SVC(), X, y, grid=grid, cv=cv, sample_weight=np.ones(200), refit=False)
     assert weighed.shared_.startswith("kernel values")
+
+
+def test_a_quick_grid_has_a_fifth_of_the_cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    cells = [len(mercer.tune(SVC(), X, y, grid=grid, refit=False).cv_results_["params"]) for grid in (None, "quick")]
+    assert cells[1] == 4 * 4 + 1 <= cells[0] / 5  # and the machine's own
+    with pytest.raises(TypeError, match="grid='fast' must be a dictionary"):
+        mercer.tune(SVC(), X, y, grid="fast")

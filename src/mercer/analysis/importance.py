@@ -46,7 +46,8 @@ class Importance:
         ]
         rest = len(shares) - len(shown)
         told = f"shares of the mean |Shapley value| of {len(self.explanation)} rows"
-        return [*lines, ("", told + (f"; and {rest} more columns" if rest else ""))]
+        more = f"; and {rest} more column{'s' * (rest > 1)}" if rest else ""
+        return [*lines, ("", told + more)]
 
 
 def importance_of(model: Any, X: Any, seed: int, names: list[str] | None = None) -> Importance | None:

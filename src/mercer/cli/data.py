@@ -108,7 +108,7 @@ def read_data(
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and asked.separator is None:
             asked = replace(asked, separator="\t")
-        table = read_csv(content, name, asked, before, (*texts, target) if as_frame else None)
+        table = read_csv(content, name, asked, before, texts if as_frame else None, target)
         digest = blake2b(content, digest_size=12).hexdigest()
     header, columns = table.header, table.columns
     if not len(columns[0]):

@@ -26,7 +26,7 @@ from mercer.files.model import Model
 from mercer.files.models import read_model
 from mercer.runtime.progress import waiting
 from mercer.tables.cells import is_missing
-from mercer.tables.dialect import UNKNOWN, Dialect, remembered
+from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, remembered
 from mercer.tables.encodings import Levels, Words
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
@@ -140,6 +140,9 @@ def _beside(model: Model, data: Data, answer: _Answer, args: argparse.Namespace)
             f"{args.model} has no probabilities or intervals: train it with -b 1, or with mercer easy; in Python, "
             "model.calibrate(X, y)"
         )
+    units = from_text(getattr(model.table, "reading_", {}).get("units"))
+    if units.get(str(data.target or getattr(model.table, "reading_", {}).get("target"))) == TIME:
+        found = {name: list(map(clock, column)) if name in _NUMBERS else column for name, column in found.items()}
     return found
 
 

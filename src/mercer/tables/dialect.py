@@ -33,6 +33,10 @@ _DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?
 WITH_UNIT: Final = re.compile(
     rf"([+−-]?)(?:({_UNIT}){BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){BLANK}?({_UNIT}))", re.UNICODE
 )
+# Any short word after a number may be a unit, if a whole column has it: km, °C, m², km/h, bpm.
+_MEASURED: Final = re.compile(rf"([+−-]?)({_DIGITS}){BLANK}?(°?[^\W\d_]{{1,3}}(?:[²³]|/[^\W\d_]{{1,3}})?)", re.UNICODE)
+_CLOCK: Final = re.compile(r"([0-9]{1,3}):([0-5][0-9])(?::([0-5][0-9]))?")  # 7:30, 1:05:32
+TIME: Final = ":"  # the unit of what a clock shows
 _SEPARATORS: Final = (",", ";", "\t", "|")
 # Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
@@ -249,7 +253,16 @@ def without_units(header: list[str], columns: list[Any], name: str, before: Unit
 
 def _parted(text: str) -> tuple[str, str] | None:
     """A number's text and its unit; None where the text is something else."""
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        seconds = 0
+        for part in filter(None, clock.groups()):
+            seconds = 60 * seconds + int(part)
+        return str(seconds), TIME
+    measured = _MEASURED.fullmatch(text)
     found = WITH_UNIT.fullmatch(text)
+    if found is None and measured is not None and not (NUMBER.fullmatch(text) or PADDED.match(text)):
+        return measured[1].replace("−", "-") + _GROUPING.sub("", measured[2]), measured[3]
     if found is None:
         return None
     sign, unit_first, second_sign, after, before, unit_last = found.groups()
@@ -263,6 +276,8 @@ def quantity(value: float, unit: str = "") -> str:
     """A number with four digits as people write it, 71,310 € or 0.04213, and not 7.131e+04."""
     if not math.isfinite(value):
         return str(value)
+    if unit == TIME:
+        return clock(value)
     size = abs(value)
     if 1e15 > size >= 1e3:
         digits = 3 - math.floor(math.log10(size))
@@ -272,9 +287,16 @@ def quantity(value: float, unit: str = "") -> str:
     return f"{text} {unit}".rstrip() if unit not in ("$", "£", "¥", "₹") else f"{unit}{text}"
 
 
+def clock(seconds: float) -> str:
+    """As a clock shows it: 5:32, or 1:05:32 from an hour on."""
+    minutes, rest = divmod(round(abs(seconds)), 60)
+    shown = f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+    return f"-{shown}" if round(seconds) < 0 else shown
+
+
 def units_told(units: Units) -> str:
     """In words, for a report."""
-    return ", ".join(f"{title} in {unit}" for title, unit in units.items())
+    return ", ".join(f"{title} {'as time' if unit == TIME else f'in {unit}'}" for title, unit in units.items())
 
 
 def to_text(units: Units) -> str | None:

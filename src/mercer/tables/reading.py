@@ -30,24 +30,32 @@ class Table:
 
 
 def read_csv(
-    content: bytes, name: str, asked: Dialect, before: Dialect, numbers_but: Collection[str] | None = None
+    content: bytes,
+    name: str,
+    asked: Dialect,
+    before: Dialect,
+    texts_of: Collection[str] | None = None,
+    target: str | None = None,
 ) -> Table:
-    """The columns under the names in the first line: texts, or, unless they are among `numbers_but`, also numbers.
+    """The columns under the names in the first line: texts, or, unless they are among `texts_of`, also numbers.
 
-    What is not asked for is read off the file, or, if that does not tell, was so `before`.
+    What is not asked for is read off the file, or, if that does not tell, was so `before`. Names of classes keep what
+    looks like a unit: a target loses it if it has more values than there are likely to be classes.
     """
     text, encoding = dialect.decoded(content, name, asked.encoding, before.encoding)
     mark = asked.separator or dialect.separator_of(text, name, before.separator)
     header, cells = _cells_of(text, mark, name)
     na = asked.na or before.na
     texts = list(dialect.with_holes(cells, na))
-    if numbers_but is None:
-        numbers_but = header
-    plain = [
-        None if title in numbers_but else plain_numbers(column) for title, column in zip(header, texts, strict=True)
-    ]
-    slow = [k for k, values in enumerate(plain) if values is None]
+    kept = header if texts_of is None else (*texts_of, target)
+    plain = [None if title in kept else plain_numbers(column) for title, column in zip(header, texts, strict=True)]
     known = dialect.from_text(before.units)
+    slow = [
+        k
+        for k, title in enumerate(header)
+        if plain[k] is None
+        and (texts_of is None or title in known or title not in kept or (title == target and len(set(texts[k])) > 20))
+    ]
     without, units = dialect.without_units([header[k] for k in slow], [texts[k] for k in slow], name, known)
     for k, column in zip(slow, without, strict=True):
         texts[k] = column
@@ -55,7 +63,7 @@ def read_csv(
     columns, decimal = dialect.with_points(header, texts, name, asked.decimal, before.decimal, are_plain)
     for k, title in enumerate(header):
         if columns[k] is not texts[k] or texts[k] is not cells[k]:  # it is written otherwise now
-            plain[k] = None if title in numbers_but else plain_numbers(columns[k])
+            plain[k] = None if title in kept else plain_numbers(columns[k])
         columns[k] = columns[k] if plain[k] is None else plain[k]
     return Table(header, columns, Dialect(mark, decimal, encoding, dialect.to_text(units), na), cells)
 
