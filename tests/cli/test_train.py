@@ -42,7 +42,7 @@ def test_the_report(folder, capsys):
         r"split\s+426 rows to train on, 143 held out \(stratified, seed 0\)",
         r"scaling\s+standardised with means",
         r"machine\s+SVC, C = 1, Gaussian\(gamma=0\.0333333\)\n",
-        r"what matters \S+ +\d+%  █+\n",
+        r"what matters worst texture +\d+%  █+\n",
         r"accuracy\s+9\d\.\d% of the held-out rows \(1[34]\d of 143\)",
         r"certificate\s+proves optimality, in float64\n +gap \S+: the optimum is at most \S+ of \S+ away\n",
         r" +violation \d\.\d+e-\d+ \(tol = 0.001\): converged\n",
