@@ -281,8 +281,10 @@ def real() -> None:
     print(f"{'table':<16}{'rows':>6}{'mercer.easy':>18}{'untuned':>18}{'HistGradBoost':>18}")
     for name, frame in real_tables():
         found = judged(frame, {"easy": easily, "default": _default, "trees": _trees})
-        gap = found["default"] - found["easy"]
-        mark = "  below the default" if gap.mean() > gap.std(ddof=1) / np.sqrt(len(gap)) else ""
+        gap, spread = found["default"].mean() - found["easy"].mean(), found["default"].std(ddof=1)
+        mark = (
+            "  below the default by more than its standard error" if gap > spread / np.sqrt(len(found["easy"])) else ""
+        )
         row = "".join(f"{_told(scores):>18}" for scores in found.values())
         print(f"{name:<16}{len(frame):>6}{row}{mark}", flush=True)
 

@@ -69,8 +69,20 @@ def easy(
         The name of the column to learn, or its values.
     machine : {"auto", "svc", "svr"}, default="auto"
         Classes or numbers. "auto" takes numbers with fractions, or more than 20 different ones, for a regression.
-    drop, only, categorical, numeric, text, missing, standardise
-        What to do with columns and holes, as in `tabular`.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others, whatever they look like.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    numeric : sequence of str, default=()
+        Columns of numbers, whatever they are called; words among them are holes.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        Fill holes, or leave rows that have one out of training.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
     class_weight : {"auto", "balanced", None}, default="auto"
         "auto": classes count alike, and the balanced accuracy decides, where one has less than a quarter of the rows
         that it would have if all had the same.
@@ -163,6 +175,10 @@ class EasyModel:
         What to try next.
     matters : Importance or None
         The columns by their Shapley values, with those of some rows as `explanation`.
+
+    Examples
+    --------
+    See `easy`.
     """
 
     model: Any
@@ -320,6 +336,8 @@ def _parted(table: Any, target: Any, machine: str) -> tuple[Frame, Any, str, Kin
     kind = kind_of(y, machine)
     if kind.is_regression:
         y = numbers(column, "the table", name, "a regression needs numbers: choose another target or machine")
+    elif column.dtype.kind == "O" and all(isinstance(item, str) for item in column):
+        y = column.astype(str)  # "1" stays a name
     elif y.dtype.kind == "f" and (y % 1 == 0).all():
         y = y.astype(np.int64)  # a frame has floats where another row had a hole
     return frame, y, name, kind

@@ -60,14 +60,14 @@ def search_gains(model: Any, train: tuple[Any, Any], seed: int) -> str | None:
         except ValueError:  # a class with too few rows for three folds
             return None
     scores = np.array([found.cv_results_[f"split{k}_test_score"] for k in range(3)])
-    means, best = scores.mean(axis=0), found.best_index_
-    if best is None or best == 0 or np.isnan(means[[0, best]]).any():
+    means, best, params = scores.mean(axis=0), found.best_index_, found.best_params_
+    if best is None or params is None or best == 0 or np.isnan(means[[0, best]]).any():
         return None
     gain = scores[:, best] - scores[:, 0]
     if not gain.mean() > gain.std(ddof=1):
         return None
     return (
-        f"C = 1 is a guess: in three folds of {len(order)} rows C = {found.best_params_[names[0]]:g} has "
+        f"C = 1 is a guess: in three folds of {len(order)} rows C = {params[names[0]]:g} has "
         f"{means[best]:.3f} and C = 1 {means[0]:.3f}; easy and tune search"
     )
 

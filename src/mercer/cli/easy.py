@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from mercer.cli.formats import KINDS, expect_model_name, format_of
 from mercer.cli.terminal import Subparsers, add_command, as_options, printable
@@ -89,7 +90,7 @@ def _run_table(args: argparse.Namespace) -> None:
             asked=asked_for(args),
             texts=[name for word in (*args.categorical, *args.text) for name in (word, *word.split(","))],
         )
-    wishes = {name: columns_named(getattr(args, name), data.names or [], data) for name in WISHES}
+    wishes: dict[str, Any] = {name: columns_named(getattr(args, name), data.names or [], data) for name in WISHES}
     wishes["only"] = wishes["only"] or None
     weight = None if args.class_weight == "none" else args.class_weight
     with waiting(f"searching and training on {len(data.y):,} rows", silent, verbose=args.verbose):
