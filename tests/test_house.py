@@ -61,10 +61,12 @@ RANK = {
     "teaching": 9,
     "toy": 9,
     "theory": 9,
+    "analysis": 9,
     "bayes": 9,
     "cli": 10,
     "libsvm": 10,
     "__init__": 11,
+    "__main__": 11,
 }
 
 

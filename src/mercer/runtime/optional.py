@@ -11,6 +11,7 @@ from mercer.errors import MissingExtraError
 EXTRAS: Final = {
     "matplotlib": "plot",
     "rich": "progress",
+    "pyarrow": "parquet",
     "onnx": "onnx",
     "qpsolvers": "qp",
     "clarabel": "qp",

@@ -334,7 +334,7 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
         fit, solved = self._solve(fit, tasks, progress, starts)
-        vars(self).update(report_of(fit.X) | ({} if fit.kernel is None else {"kernel_": fit.kernel}))
+        self.__dict__.update(report_of(fit.X) | ({} if fit.kernel is None else {"kernel_": fit.kernel}))
         self._record_end(solved)
         self._conclude(fit, solved)
         if training.keeps:
