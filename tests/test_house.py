@@ -220,6 +220,9 @@ HOST_FILES = {
     "fitting/pipeline/state.py",  # what a model file holds
     "fitting/reports/dual_margins.py",
     "margins.py",
+    "engines/chunked/verbs.py",  # a worker's own rows, in its memory
+    "engines/processes/pool.py",
+    "engines/dask/cluster.py",
 }
 
 
@@ -257,6 +260,12 @@ def test_torch_is_imported_by_its_engine_alone() -> None:
     assert users - {"runtime/versions.py"} == {"engines/torch/fused.py", "engines/torch/numbers.py"}
     code = "import sys, mercer; mercer.SVC().fit([[0.0], [1.0]], [0, 1]); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dask_is_imported_by_its_engine_alone() -> None:
+    imports = re.compile(r"^\s*(import|from) (dask|distributed)\b|require\(\"(dask|distributed)", re.MULTILINE)
+    users = {str(path.relative_to(SOURCE)) for path in FILES if imports.search(path.read_text())}
+    assert users == {"engines/dask/cluster.py", "engines/dask/engine.py"}
 
 
 def test_a_certificate_asks_a_gram_for_proofs_alone() -> None:

@@ -64,6 +64,7 @@ __all__ = [
     "save",
     "set_config",
     "show_versions",
+    "stored_rows",
     "svm_path",
     "tabular",
     "trace",
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c.export import export_c
+    from mercer.files.stored_rows import stored_rows
     from mercer.fitting.families.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
@@ -129,6 +131,7 @@ else:
         "estimators.linear": "LinearPath linear_path",
         "files": "load save",
         "files.c.export": "export_c",
+        "files.stored_rows": "stored_rows",
         "fitting.families.alpha_proof": "certify",
         "kernels": "check_kernel",
         "paths": "CPath LeaveOneOutResult leave_one_out svm_path",

@@ -69,6 +69,7 @@ NAMES = [
     "save",
     "set_config",
     "show_versions",
+    "stored_rows",
     "svm_path",
     "tabular",
     "trace",

@@ -48,7 +48,9 @@ def register(commands: Subparsers) -> None:
         computes=True,
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
-    parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")
+    parser.add_argument(
+        "file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet, or a folder; - is stdin"
+    )
     parser.add_argument(
         "model",
         nargs="?",
@@ -76,6 +78,7 @@ def _data_options(data: argparse._ArgumentGroup) -> None:
     data.add_argument(
         "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
     )
+    data.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler; DATA is then a folder")
     data.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
     data.add_argument("--target", metavar="COLUMN", help="the column to learn; tables need one")
     data.add_argument(
@@ -178,6 +181,11 @@ def run(args: argparse.Namespace) -> None:
         args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")
     if args.output is not None:
         expect_model_name(args.output, ".onnx", ".c")
+    if args.cluster or (args.file and Path(args.file).is_dir()):
+        from mercer.cli.train_folder import train_folder
+
+        train_folder(args)
+        return
     training = _training(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target

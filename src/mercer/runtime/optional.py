@@ -17,6 +17,8 @@ EXTRAS: Final = {
     "piqp": "qp",
     "torch": "torch",
     "formulaic": "formula",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 
