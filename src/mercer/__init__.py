@@ -154,9 +154,9 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "analysis arrays bayes calibration certificates compression config data datasets displays engine errors estimators "
-        "explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs runtime "
-        "selection solution solvers tables teaching theory unsupervised"
+        "analysis arrays bayes calibration certificates compression config data datasets displays engine errors "
+        "estimators explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs "
+        "runtime selection solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",
