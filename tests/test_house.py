@@ -61,9 +61,12 @@ RANK = {
     "teaching": 9,
     "toy": 9,
     "theory": 9,
+    "analysis": 9,
     "bayes": 9,
     "cli": 10,
+    "libsvm": 10,
     "__init__": 11,
+    "__main__": 11,
 }
 
 
@@ -180,6 +183,7 @@ def test_nothing_above_gram_looks_inside_one() -> None:
 # Who takes the whole of K to this machine, and why. Factors, eigenvectors and products are asked of the Gram.
 TAKES_K = {
     "solvers/qp.py": "a package of others solves it",
+    "solvers/ranking.py": "differences of its rows are factored, of other pairs at every step",
     "solvers/active_set/sets.py": "rows are read one at a time, in an order that is known only then",
     "fitting/families/kernel_weights.py": "kernels are added up with weights that change",
     "solvers/dual/certified.py": "it is one block of a small problem",

@@ -11,11 +11,13 @@ from mercer.errors import MissingExtraError
 EXTRAS: Final = {
     "matplotlib": "plot",
     "rich": "progress",
+    "pyarrow": "parquet",
     "onnx": "onnx",
     "qpsolvers": "qp",
     "clarabel": "qp",
     "piqp": "qp",
     "torch": "torch",
+    "formulaic": "formula",
     "dask": "dask",
     "distributed": "dask",
 }
