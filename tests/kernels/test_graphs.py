@@ -33,7 +33,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "formula", "parameters"), CASES, ids=lambda case: repr(case)[:40])
+@pytest.mark.parametrize(("kernel", "formula", "parameters"), CASES, ids=[str(case[0]) for case in CASES])
 @pytest.mark.parametrize("labelled", [True, False])
 def test_values_are_the_formulas(kernel, formula, parameters, labelled):
     few = GRAPHS[:9] if isinstance(kernel, RandomWalks) else GRAPHS  # a loop over walks takes long
