@@ -191,7 +191,7 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
         return g, g, 0.0
     summed = of_sums(len(f))
     # The first shift is a rounding of the largest |f|, or of what is nothing beside y where f is 0; the next ones are
-    # eight times the one before. Any shift whose two sums pass the test is right; a larger one only makes the gap wider.
+    # eight times the one before. Any shift whose two sums pass the test is right; a larger one only widens the gap.
     sizes = [float(np.abs(f).max(initial=0.0)), _EPS * float(np.abs(problem.y).max(initial=0.0)), _TINY]
     shift, step = 0.0, _EPS * max(sizes)
     for _ in range(40):
