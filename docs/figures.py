@@ -4,6 +4,7 @@ Each function draws one; what it draws is computed here, from the library, so th
 """
 
 import re
+import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,6 +12,7 @@ import matplotlib as mpl
 mpl.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale
@@ -243,6 +245,32 @@ def tables():
             axes.annotate("", (x + 0.24, y), (x, y), arrowprops={"arrowstyle": "->", "color": GREY})
     axes.set(xlim=(-0.1, 11.2), ylim=(-0.6, len(rows) - 0.3))
     axes.axis("off")
+    return figure
+
+
+def your_table():
+    """The model of the page: what its first program writes, and `mercer.easy`."""
+    page = (HERE / "your_table.md").read_text(encoding="utf-8")
+    program = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "customers.csv"
+        exec(program.replace('"customers.csv"', repr(str(path))), {})
+        table = pd.read_csv(path)
+    return mercer.easy(table, target="left"), table
+
+
+def your_table_matters():
+    model, _ = your_table()
+    display = model.plot("beeswarm")
+    display.figure_.set_size_inches(6.4, 3.6)
+    return display.figure_
+
+
+def your_table_decision():
+    model, table = your_table()
+    figure, axes = new(height=3.8)
+    X = table.drop(columns="left").assign(since=pd.to_datetime(table["since"]))
+    DecisionDisplay.from_estimator(model.table, X, table["left"], features=("age", "plan"), ax=axes)
     return figure
 
 

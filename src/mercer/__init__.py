@@ -15,6 +15,7 @@ __all__ = [
     "CalibratedRegressor",
     "Certificate",
     "Compression",
+    "EasyModel",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelCCA",
@@ -40,6 +41,7 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
     "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
@@ -52,6 +54,7 @@ __all__ = [
     "check_kernel",
     "compress",
     "config_context",
+    "easy",
     "export_c",
     "get_config",
     "kernel_alignment",
@@ -63,6 +66,7 @@ __all__ = [
     "save",
     "set_config",
     "show_versions",
+    "stored_rows",
     "svm_path",
     "tabular",
     "trace",
@@ -72,6 +76,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer.analysis.easy import EasyModel, easy
     from mercer.bayes import GaussianProcessClassifier, GaussianProcessRegressor, RelevanceVectorRegressor
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
@@ -94,6 +99,7 @@ if TYPE_CHECKING:
         OneClassSVM,
         PegasosSVC,
         QuantileSVR,
+        RankSVM,
         RLSClassifier,
         RLSClassifierCV,
         RLSRegressor,
@@ -103,6 +109,7 @@ if TYPE_CHECKING:
     from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c.export import export_c
+    from mercer.files.stored_rows import stored_rows
     from mercer.fitting.families.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
@@ -118,6 +125,7 @@ if TYPE_CHECKING:
     from mercer.unsupervised import KernelCCA, KernelKMeans, KernelPCA, SpectralClustering, mmd_test
 else:
     _ELSEWHERE = {
+        "analysis.easy": "EasyModel easy",
         "bayes": "GaussianProcessClassifier GaussianProcessRegressor RelevanceVectorRegressor",
         "calibration": "CalibratedClassifier CalibratedRegressor",
         "certificates.certificate": "Certificate",
@@ -127,6 +135,7 @@ else:
         "estimators.linear": "LinearPath linear_path",
         "files": "load save",
         "files.c.export": "export_c",
+        "files.stored_rows": "stored_rows",
         "fitting.families.alpha_proof": "certify",
         "kernels": "check_kernel",
         "paths": "CPath LeaveOneOutResult leave_one_out svm_path",
@@ -145,9 +154,9 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "arrays bayes calibration certificates compression config data datasets displays engine errors estimators "
-        "explain features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection "
-        "solution solvers tables teaching theory unsupervised"
+        "analysis arrays bayes calibration certificates compression config data datasets displays engine errors "
+        "estimators explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs "
+        "runtime selection solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",

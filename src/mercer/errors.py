@@ -21,6 +21,10 @@ class ModelVersionWarning(UserWarning):
     """A model file holds parts of scikit-learn that another minor version of it wrote."""
 
 
+class GuessWarning(UserWarning):
+    """What a column of a table holds was guessed, and the guess leaves something out or changes what it means."""
+
+
 class NotSeparableError(ValueError):
     """No hard margin: the convex hulls of the classes touch in feature space, or could not be proven apart in time.
 

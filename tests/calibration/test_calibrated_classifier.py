@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PeerSVC
 from sklearn.svm import LinearSVC as PeerLinearSVC
 
+import mercer
 from contracts import scikit_learn_checks
 from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
@@ -311,3 +312,20 @@ def test_folds_are_told(machine, capsys) -> None:  # type: ignore[no-untyped-def
     assert capsys.readouterr().out == ""
     machine.calibrate(X, y, cv=4, verbose=True)
     assert "4 of 4 folds of the calibration" in capsys.readouterr().out
+
+
+def test_the_machine_may_decide(tmp_path):
+    """With class weights, a rare class wins that is rarely the more probable one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = np.where(X[:, 0] + rng.normal(size=200) > 2, "rare", "usual")
+    machine = mercer.SVC(class_weight="balanced")
+    model = mercer.CalibratedClassifier(machine, decides="machine").fit(X, y)
+    other = mercer.CalibratedClassifier(machine).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), model.estimator_.predict(X))
+    assert np.sum(model.predict(X) == "rare") > np.sum(other.predict(X) == "rare")
+    mercer.save(model, tmp_path / "m.mercer")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "m.mercer").predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="decides='me' must be"):
+        mercer.CalibratedClassifier(machine, decides="me").fit(X, y)

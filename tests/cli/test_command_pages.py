@@ -11,6 +11,7 @@ from mercer.cli.main import _COMMANDS, main
 
 DOCS = Path(__file__).parents[2] / "docs"
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+NUMBERS += ["thirteen", "fourteen", "fifteen"]
 
 
 def blocks(page):
@@ -33,7 +34,7 @@ def run_line(line):
             assert main(words[1:]) == 0, line
 
 
-@pytest.mark.parametrize("page", ["command_line.md", "files.md"])
+@pytest.mark.parametrize("page", ["command_line.md", "files.md", "your_table.md"])
 def test_the_blocks_of_a_page_run_one_after_another(page, folder, capsys):
     for extra in ("matplotlib", "onnx"):
         pytest.importorskip(extra)

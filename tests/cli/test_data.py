@@ -52,8 +52,10 @@ def test_five_commands(folder, iris, capsys):
         "petal width",
     )
     assert (folder / "iris.png").read_bytes().startswith(b"\x89PNG")
-    run("predict", "iris.csv", "iris.mercer", "answers.txt", "--target", "species")
-    assert "Accuracy = 9" in capsys.readouterr().out
+    run("predict", "iris.csv", "iris.mercer", "answers.txt", "--target", "species", "--plain")
+    told = capsys.readouterr().out
+    assert "Accuracy = 9" in told
+    assert "These are the rows that the model was trained on" in told
     model = mercer.load("iris.mercer")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the model knows names, the array has none
@@ -62,11 +64,11 @@ def test_five_commands(folder, iris, capsys):
 
 def test_columns_are_found_by_name(folder, iris, capsys):
     run("train", "iris.csv", "--target", "species", "-q")
-    run("predict", "iris.csv", "iris.mercer", "straight")
+    run("predict", "iris.csv", "iris.mercer", "straight", "--plain")
     lines = (folder / "iris.csv").read_text().splitlines()
     turned = [",".join(line.split(",")[:4][::-1]) for line in lines]
     (folder / "turned.csv").write_text("\n".join(turned))
-    run("predict", "turned.csv", "iris.mercer", "turned")
+    run("predict", "turned.csv", "iris.mercer", "turned", "--plain")
     assert (folder / "turned").read_text() == (folder / "straight").read_text()
     (folder / "short.csv").write_text("sepal length,sepal width\n1,2\n")
     run("predict", "short.csv", "iris.mercer", code=1)
@@ -133,8 +135,12 @@ def test_kinds_of_labels(folder):
             "has no column 'y'; it has '1.5', '2'; its first line must name the columns",
         ),
         ("x,y\n1,a\n2,b\n3,b\n", ["--target", "y"], "the class 'a' has a single row"),
-        ("x,y\n1,0.5\n2,1.5\n3,1.5\n", ["--target", "y"], "such as 0.5, which are no classes; for regression add"),
-        ("x,y\n1,1\n2,2\n3,3\n", ["--target", "y"], "if the target is a quantity, add --machine epsilon_svr"),
+        (
+            "x,y\n1,0.5\n2,1.5\n3,1.5\n",
+            ["--target", "y", "--machine", "svc"],
+            "such as 0.5, which are no classes; for regression add",
+        ),
+        ("x,y\n1,1\n2,2\n3,3\n", ["--target", "y"], "if the target is a quantity, --machine svr learns it"),
         (
             "x,y\n1,2\n2,3\nred,3\n4,2\n",
             ["--target", "y"],
@@ -155,10 +161,10 @@ def test_bad_tables(folder, text, flags, message, capsys):
     assert os.listdir(folder) == ["t.csv"]
 
 
-def test_ranking_data_are_refused(folder, capsys):
+def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
     (folder / "rank").write_text("1 qid:1 1:1\n2 qid:1 1:2\n")
     run("train", "rank", code=1)
-    assert "has qid: fields: ranking data" in capsys.readouterr().err
+    assert "mercer svm_learn -z p" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_rows_without_a_truth_are_not_judged(machine, figure, folder, capsys):
     assert partly == figures
     assert figures.get("correct", 4) == 4
     assert figures[figure] >= 0
-    assert len((folder / "o").read_text().splitlines()) == 6
+    assert len((folder / "o").read_text().splitlines()) == 1 + 6
     page = told(["predict", "some.csv", "m.mercer", "o", "--target", "label"], capsys, 0)
     assert "2 of 6 rows do not tell the truth" in page
     (folder / "none.csv").write_text("a,b,label\n1,1,\n2,2,\n")
@@ -121,7 +121,7 @@ def test_a_label_with_a_line_break(folder, capsys):
     X = np.arange(20.0)[:, None]
     mercer.save(mercer.SVC().fit(X, np.where(X[:, 0] > 9, "a\nb", "c")), "m.mercer")  # Python allows it
     (folder / "x.csv").write_text("x\n1\n18\n")
-    main(["predict", "x.csv", "m.mercer", "o"])
+    main(["predict", "x.csv", "m.mercer", "o", "--plain"])
     assert (folder / "o").read_text().splitlines() == ["c", '"a\\nb"']
 
 

@@ -79,7 +79,7 @@ def test_by_folds_and_as_json(capsys):
     assert main(["train", "--machine", "rls", "--json", "numbers"]) == 0
     assert json.loads(capsys.readouterr().out)["machine"] == "rls"
     assert main(["train", "numbers.csv", "--target", "target", "--machine", "linear_svr"]) == 0
-    assert "LinearSVR, C = 1.0" in capsys.readouterr().out
+    assert "LinearSVR, C = 1" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_number_stands_for_libsvms_machines_only(capsys):
 
 def test_messages_name_options(folder, capsys):
     assert "--drop" in as_options("name it in drop if that is right, else in only, categorical or text")
-    cells = ["1.5", "2.5", "oops", *map(str, range(60))]
+    cells = ["1.5", "2.5", "00ps", *map(str, range(60))]
     (folder / "odd.csv").write_text("a,b\n" + "".join(f"{cell},{k % 2}\n" for k, cell in enumerate(cells)))
     assert main(["train", "odd.csv", "--target", "b"]) == 1
     error = capsys.readouterr().err

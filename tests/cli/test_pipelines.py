@@ -70,7 +70,7 @@ def test_predict_answers_as_python_does(name, capsys):
     model, _ = fitted(name)
     mercer.save(model, "m.mercer")
     np.savetxt("iris.csv", IRIS, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
-    code, out, _ = run(capsys, "predict", "iris.csv", "m.mercer")
+    code, out, _ = run(capsys, "predict", "iris.csv", "m.mercer", "--plain")
     assert code == 0
     assert out.split() == model.predict(IRIS).tolist()
 
@@ -82,7 +82,7 @@ def test_columns_by_name(capsys):
     model = make_pipeline(columns, mercer.SVC()).fit(frame, NAMES)
     mercer.save(model, "m.mercer")
     frame[["d", "c", "b", "a"]].to_csv("other_order.csv", index=False)
-    code, out, _ = run(capsys, "predict", "other_order.csv", "m.mercer")
+    code, out, _ = run(capsys, "predict", "other_order.csv", "m.mercer", "--plain")
     assert code == 0
     assert out.split() == model.predict(frame).tolist()
 
@@ -96,9 +96,18 @@ def test_texts_need_python(capsys):
     assert len(err.splitlines()) == 1
 
 
-def test_probabilities_need_python(capsys):
-    mercer.save(fitted("calibrated")[0], "m.mercer")
-    np.savetxt("iris.csv", IRIS, delimiter=",", header="a,b,c,d", comments="")
-    code, _, err = run(capsys, "predict", "-b", "1", "iris.csv", "m.mercer")
+def test_probabilities_stand_beside_the_rows(capsys):
+    model = fitted("calibrated")[0]
+    mercer.save(model, "m.mercer")
+    np.savetxt("iris.csv", IRIS, delimiter=",", header="a,b,c,d", comments="", fmt="%.17g")
+    code, out, _ = run(capsys, "predict", "-b", "1", "iris.csv", "m.mercer")
+    assert code == 0
+    header, *rows = (line.split(",") for line in out.splitlines())
+    assert header == ["a", "b", "c", "d", "predicted", "probability", *(f"p({name})" for name in model.classes_)]
+    p = model.predict_proba(IRIS)
+    np.testing.assert_allclose(np.array([row[6:] for row in rows], dtype=float), p, rtol=1e-5)
+    np.testing.assert_allclose([float(row[5]) for row in rows], p.max(axis=1), rtol=1e-5)
+    np.savez("iris.npz", X=IRIS)
+    code, _, err = run(capsys, "predict", "-b", "1", "iris.npz", "m.mercer")
     assert code == 1
     assert "predict_proba" in err

@@ -138,17 +138,23 @@ def test_decimal_commas_and_semicolons_in_latin_1(folder, capsys):
     report = told(["train", "german.csv", "--target", "y", "--json"], capsys)
     assert report["read_as"] == {"separator": ";", "decimal": ",", "encoding": "cp1252"}
     assert report["accuracy"] == plain["accuracy"]
-    told(["predict", "german.csv", "german.mercer", "german.out", "--json"], capsys)
-    told(["predict", "t.csv", "t.mercer", "plain.out", "--json"], capsys)
+    told(["predict", "german.csv", "german.mercer", "german.out", "--json", "--plain"], capsys)
+    told(["predict", "t.csv", "t.mercer", "plain.out", "--json", "--plain"], capsys)
     assert (folder / "german.out").read_text() == (folder / "plain.out").read_text()
+    told(["predict", "german.csv", "german.mercer", "german_out.csv", "--json"], capsys)
+    told(["predict", "t.csv", "t.mercer", "out.csv", "--json"], capsys)
+    written = pd.read_csv("german_out.csv", sep=";", encoding="latin-1")  # as the table that was asked about
+    assert written["predicted"].tolist() == pd.read_csv("out.csv")["predicted"].tolist()
+    assert written.columns.tolist() == [*frame.columns, "predicted"]
 
 
 def test_prices_with_outliers(capsys):
     frame = prices()
     frame.to_csv("t.csv", index=False)
     words = ["train", "t.csv", "--target", "y", "--json"]
-    assert "for regression add --machine epsilon_svr" in told(words, capsys, 1)
-    report = told([*words, "--machine", "epsilon_svr"], capsys)
+    assert "for regression add --machine svr" in told([*words, "--machine", "svc"], capsys, 1)
+    report = told(words, capsys)  # numbers with fractions are no classes
+    assert report["machine"] == "SVR"
     assert report["score"]["test"] == pytest.approx(score_by_hand(frame, mercer.SVR()), abs=0.02)
     assert report["mean_absolute_error"]["test"] < 0.7 * report["mean_absolute_error"]["median"]
     assert predicted_otherwise(frame, capsys)
@@ -163,7 +169,7 @@ def predicted_otherwise(frame, capsys):
     others.loc[others.index[::5], "city"] = "Ulm"
     others.assign(note="new").to_csv("others.csv", index=False)
     told(["predict", "others.csv", "t.mercer", "others.out", "--json"], capsys)
-    answers = pd.read_csv("others.out", header=None)[0]
+    answers = pd.read_csv("others.out")["predicted"]
     if frame["y"].dtype.kind == "f":
         return np.corrcoef(answers, test["y"])[0, 1] > 0.4
     return (answers.to_numpy() == test["y"].to_numpy()).mean() > max(

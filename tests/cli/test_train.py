@@ -37,34 +37,64 @@ def test_the_report(folder, capsys):
     output = capsys.readouterr()
     assert output.err == ""
     for expected in (
-        f"mercer {mercer.__version__}",
-        r"data\s+breast cancer Wisconsin \(diagnostic\): 569 rows × 30 features",
+        rf"^mercer {mercer.__version__}: breast cancer Wisconsin \(diagnostic\), 569 rows × 30 features\n\n  accuracy",
         r"classes\s+357 benign, 212 malignant",
         r"split\s+426 rows to train on, 143 held out \(stratified, seed 0\)",
-        r"scaling\s+standardised with the training part's means",
-        r"kernel\s+Gaussian\(gamma=0\.0333333\)\n",
-        r"C\s+1\n",
+        r"scaling\s+standardised with means",
+        r"machine\s+SVC, C = 1, Gaussian\(gamma=0\.0333333\)\n",
+        r"what matters worst texture +\d+%  █+\n",
         r"accuracy\s+9\d\.\d% of the held-out rows \(1[34]\d of 143\)",
-        r"support\s+\d+ of 426 rows: \d+ free, \d+ at the bound",
+        r"certificate\s+proves optimality, in float64\n +gap \S+: the optimum is at most \S+ of \S+ away\n",
+        r" +violation \d\.\d+e-\d+ \(tol = 0.001\): converged\n",
+        r"saved\s+model.mercer \(\d+\.\d kB\), trained on all 569 rows",
+    ):
+        assert re.search(expected, output.out), expected
+    assert output.out.index("accuracy") < output.out.index("what matters") < output.out.index("certificate")
+    assert max(map(len, output.out.splitlines())) <= 100
+    assert os.listdir(folder) == ["model.mercer"]
+
+
+def test_the_whole_report(capsys):
+    """--verbose has what people rarely ask for."""
+    assert main(["train", "--verbose"]) == 0
+    page = capsys.readouterr().out
+    for expected in (
+        r"support\s+\d+ of 569 rows: \d+ free, \d+ at the bound",
         r"margin\s+1/‖w‖ = 0\.\d+",
-        r"certificate\s+proves optimality, in float64",
         r"primal value\s+\d+\.\d+",
         r"dual value\s+\d+\.\d+",
         r"gap\s+\d\.\d+e-\d+",
         r"violation\s+\d\.\d+e-\d+\s+tol = 0.001: converged",
         *(f"e[-+]\\d+ +{name}" for name in ("primal feasibility", "dual feasibility: box", "complementary slackness")),
-        r"time\s+load .* s · fit .* s · test .* s · save .* s",
-        r"saved\s+model.mercer \(\d+\.\d kB\)",
+        r"time\s+load .* s · fit .* s · test .* s · train .* s · explain .* s · save",
         "● benign, ○ malignant",
     ):
-        assert re.search(expected, output.out), expected
-    assert output.out.count("●") + output.out.count("○") == 143 + 2
-    assert os.listdir(folder) == ["model.mercer"]
+        assert re.search(expected, page), expected
+    assert page.count("●") + page.count("○") == 143 + 2
+
+
+def test_which_rows_the_saved_model_has_seen(folder, capsys):
+    table = embedded("iris")
+    lines = [",".join([*map(str, row), kind]) for row, kind in zip(table.X.tolist(), table.y, strict=True)]
+    (folder / "iris.csv").write_text("\n".join(["a,b,c,d,kind", *lines, ""]))
+    reports = {}
+    for flags, rows in (([], 150), (["--keep-split"], 112)):
+        assert main(["train", "iris.csv", "--target", "kind", "--json", *flags]) == 0
+        reports[rows] = strict(capsys.readouterr().out)
+        assert reports[rows]["rows_seen"] == rows
+        assert mercer.load("iris.mercer").estimator_.shape_fit_[0] == rows
+        assert main(["train", "iris.csv", "--target", "kind", *flags]) == 0
+        told = "all 150 rows" if rows == 150 else "112 of 150 rows"
+        assert f"trained on {told}" in capsys.readouterr().out
+    assert reports[150]["accuracy"] == reports[112]["accuracy"]  # of the rows held out, in both
 
 
 @pytest.mark.parametrize("data", TITLES)
 def test_the_saved_model_has_the_reported_accuracy_on_raw_rows(data, capsys):
-    assert main(["train", "--data", data, "--json", "--test-size", "0.3", "--seed", "7", "-o", "m.mercer"]) == 0
+    assert (
+        main(["train", "--data", data, "--json", "--test-size", "0.3", "--seed", "7", "--keep-split", "-o", "m.mercer"])
+        == 0
+    )
     report = strict(capsys.readouterr().out)
     table = embedded(data)
     model = mercer.load("m.mercer")
@@ -91,10 +121,10 @@ def test_margin_and_bounds_of_a_linear_machine(capsys):
 
 
 def test_several_classes_name_the_narrowest_pair_and_the_mistakes(capsys):
-    assert main(["train", "--data", "digits"]) == 0
+    assert main(["train", "--data", "digits", "--verbose"]) == 0
     text = capsys.readouterr().out
     assert re.search(r"margin\s+1/‖w‖ = \S+, the narrowest: \d against \d", text)
-    assert "sums and maxima over 45 pairs of classes" in text
+    assert "sums and maxima over 45 machines" in text
     assert "●" not in text
 
 
@@ -123,7 +153,8 @@ def test_an_old_model_is_replaced(folder, capsys):
         (["data.csv", "--target", "y"], 1, "can't open data.csv: No such file or directory"),
         (["data"], 1, "can't open data: No such file or directory"),
         (["a", "b", "-o", "c"], 2, "named twice: b and c"),
-        (["-b", "1"], 1, "-b 1 works on LIBSVM text"),
+        (["-b", "1", "-s", "2"], 1, "-b 1 on a table is for classes and numbers, not for one_class"),
+        (["--machine", "regresion"], 2, "invalid choice: 'regresion' .did you mean regression"),
         (["-t", "4"], 1, "precomputed kernel is read from LIBSVM text"),
         (["-w7", "2"], 1, "--weight names '7', which no row of breast_cancer has"),
         (["--weight", "x"], 2, "'x' is not CLASS:W"),
@@ -179,7 +210,7 @@ def test_a_warning_is_one_line(capsys):
 def test_a_console_without_greek(monkeypatch):
     console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", console)
-    assert main(["train"]) == 0
+    assert main(["train", "--verbose"]) == 0
     text = console.buffer.getvalue().decode("ascii")
     assert "1/||w|| = " in text
     assert "569 rows x 30 features" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
 
+import mercer
 from mercer import SVC, SVR
 from mercer.cli.libsvm.grid_file import exponents
 from mercer.cli.main import main
@@ -95,12 +97,6 @@ def test_bad_ranges_are_refused(rows, text: str, capsys) -> None:  # type: ignor
     assert text in capsys.readouterr().err
 
 
-def test_easy_refuses_tables(rows, capsys) -> None:  # type: ignore[no-untyped-def]  # fixtures and several kinds
-    Path("table.csv").write_text("a,b\n1,2\n")
-    assert main(["easy", "table.csv"]) == 1
-    assert "is a table" in capsys.readouterr().err
-
-
 def test_tables_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-def]
     X, y = rows
     words = np.where(y > 0, "yes", "no")
@@ -110,8 +106,12 @@ def test_tables_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-d
     assert main(["tune", "table.csv", *options]) == 0
     out = capsys.readouterr().out.splitlines()
     C, gamma, rate = map(float, out[-1].split())
-    assert len(out) == 3
+    assert len(out) == 5
+    assert out[2] == "trained on all 80 rows with these and saved as table.mercer"
     assert gamma == 0.25
+    best = mercer.load("table.mercer")
+    assert (best.estimator_.C, best.estimator_.gamma) == (C, gamma)
+    assert best.estimator_.shape_fit_[0] == 80
     from mercer import tabular
     from mercer.tables.frame import Frame
 
@@ -152,3 +152,52 @@ def test_one_class_machines_are_searched(rows, capsys) -> None:  # type: ignore[
     assert nu in (0.125, 0.25, 0.5)
     assert gamma == 2.0**-4
     assert 0 <= score <= 1
+
+
+def test_a_tuned_table_takes_every_option_of_train_and_is_saved(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    X, y = rows
+    lines = [
+        f"{k};{a:.3f};{b:.3f};{'-' if k % 9 == 0 else k % 4};{word}".replace(".", ",")
+        for k, ((a, b, _), word) in enumerate(zip(X, np.where(y > 0, "yes", "no"), strict=True))
+    ]
+    Path("t.csv").write_text("nr;p;q;r;answer\n" + "\n".join(lines) + "\n")
+    words = ["tune", "t.csv", "best.mercer", "--target", "answer", "-log2c", "0,2,2", "-log2g", "null", "-v", "3"]
+    options = [
+        "--drop",
+        "nr",
+        "--categorical",
+        "r",
+        "--na",
+        "-",
+        "--class-weight",
+        "balanced",
+        "-b",
+        "1",
+        "--decimal",
+        ",",
+    ]
+    assert main([*words, *options, "-t", "laplacian", "-g", "0.5", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""  # not a line for every fit
+    told = json.loads(out)
+    assert told["model_file"] == "best.mercer"
+    model = mercer.load("best.mercer")
+    table = model.estimator_
+    assert [type(one).__name__ for one in table.columns_] == ["LeftOut", "Numbers", "Numbers", "Levels"]
+    assert table.columns_[3].n_holes == 9
+    machine = table.estimator_
+    assert (machine.C, machine.gamma, machine.kernel, machine.class_weight) == (told["C"], 0.5, "laplacian", "balanced")
+    assert main(["predict", "t.csv", "best.mercer"]) == 0
+    header = capsys.readouterr().out.splitlines()[0]
+    assert header == "nr;p;q;r;answer;predicted;probability"
+
+
+def test_the_best_model_of_a_text_is_saved_if_it_is_named(rows, capsys) -> None:  # type: ignore[no-untyped-def]
+    words = ["-log2c", "1,3,2", "-log2g", "null", "-v", "3", "-q"]
+    assert main(["tune", *words, "train"]) == 0
+    assert not Path("train.model").exists()
+    assert main(["tune", *words, "train", "best.model"]) == 0
+    C, gamma, _ = map(float, capsys.readouterr().out.splitlines()[-1].split())
+    assert main(["train", "-q", "-c", str(C), "-g", repr(1 / 3), "train", "again.model"]) == 0
+    assert gamma == pytest.approx(1 / 3, rel=1e-5)
+    assert Path("best.model").read_text() == Path("again.model").read_text()

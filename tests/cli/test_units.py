@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,8 @@ def column(text: str) -> tuple[list[str], dict[str, str]]:
     """What becomes of one column of cells, and the units."""
     cells = text.split("|")
     body = "".join(f'"{cell}";k{row}\n' for row, cell in enumerate(cells))
-    _, columns, dialect = read_csv(f"a;b\n{body}".encode(), "t.csv", UNKNOWN, UNKNOWN)
+    table = read_csv(f"a;b\n{body}".encode(), "t.csv", UNKNOWN, UNKNOWN)
+    columns, dialect = table.columns, table.dialect
     return list(columns[0]), from_text(dialect.units)
 
 
@@ -34,15 +36,22 @@ def column(text: str) -> tuple[list[str], dict[str, str]]:
         ("CHF 1'200.50|CHF 3", [1200.5, 3], "CHF"),
         ("1.5 USD|+2 USD", [1.5, 2], "USD"),
         ("−3 kr|4 kr", [-3, 4], "kr"),
+        ("5.3 km|12 km|k.A.|7 km", [5.3, 12, 7], "km"),
+        ("8°C|-2°C|0.5 °C", [8, -2, 0.5], "°C"),
+        ("10 km/h|1 200 km/h", [10, 1200], "km/h"),
+        ("5:32|07:30|1:05:32|", [332, 450, 3932], ":"),
     ],
 )
 def test_a_column_in_one_unit_is_numbers(text: str, values: list[float], unit: str) -> None:
     found, units = column(text)
-    assert [float(cell) for cell in found if cell not in ("", "NA")] == values
+    assert [float(cell) for cell in found if cell not in ("", "NA", "k.A.")] == values
     assert units == {"a": unit}
 
 
-@pytest.mark.parametrize("text", ["$3|€4", "12 %|12", "$3|cheap", "$|%", "-$-3|$4", "3 krona|4 krona", "1 2 €|3 €"])
+@pytest.mark.parametrize(
+    "text",
+    ["$3|€4", "12 %|12", "$3|cheap", "$|%", "-$-3|$4", "3 krona|4 krona", "1 2 €|3 €", "1st|2nd|3rd", "16:9|4:3"],
+)
 def test_anything_else_stays_as_it_is(text: str) -> None:
     found, units = column(text)
     assert ([cell.strip() for cell in found], units) == (text.split("|"), {})
@@ -74,3 +83,20 @@ def test_a_table_in_another_unit_is_refused(
     assert "Accuracy = 9" in capsys.readouterr().out
     assert main(["predict", "pounds.csv", "t.mercer", "out"]) == 1
     assert "the column 'amount' is in £, but the model was trained on $" in capsys.readouterr().err
+
+
+def test_a_time_is_learnt_in_seconds_and_told_as_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{k / 4} km,{'4g' if k % 2 else '5g'},{(280 + k) // 60}:{(280 + k) % 60:02d}" for k in range(N)]
+    (tmp_path / "t.csv").write_text("\n".join(["distance,net,pace", *rows, ""]))
+    assert main(["train", "t.csv", "--target", "pace"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "distance in km, net in g, pace as time: numbers, read without them" in page
+    assert "always the median: 0:" in page
+    assert main(["predict", "t.csv", "t.mercer"]) == 0
+    answers = [line.rpartition(",")[2] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert all(re.fullmatch(r"[45]:[0-5]\d", answer) for answer in answers)
+    assert main(["train", "t.csv", "--target", "net", "-q"]) == 0
+    assert mercer.load("t.mercer").classes_.tolist() == ["4g", "5g"]  # names of classes stay whole

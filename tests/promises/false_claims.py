@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from engines.inline import in_chunks
 from engines.opaque import Opaque, show
 from mercer import config_context, kernels
 from mercer.gram.prepared import PreparedSamples
@@ -22,7 +23,7 @@ from reference.given_matrices import GivenMatrix, given_matrix
 EPS = Decimal(2) ** -53
 SMALL = Decimal("1e-10")
 # Where kernel values are computed: by this machine's core, by the kernel itself in NumPy, or by an engine.
-ENGINES = ("core", "blocks", "opaque")
+ENGINES = ("core", "blocks", "opaque", "chunks")
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,8 @@ def on_the_engine(X):
 
 def computed_by(engine) -> AbstractContextManager[Any]:
     """While kernel values are computed there, or on a device; X of the right type chooses the opaque engine."""
+    if engine == "chunks":
+        return in_chunks(sizes=(7, 0, 11), outer_rows=12)
     if engine not in ENGINES:
         return config_context(device=engine)
     return patch.object(PreparedSamples, "of", lambda *_: None) if engine == "blocks" else nullcontext()

@@ -20,6 +20,7 @@ NAMES = [
     "CalibratedRegressor",
     "Certificate",
     "Compression",
+    "EasyModel",
     "GaussianProcessClassifier",
     "GaussianProcessRegressor",
     "KernelCCA",
@@ -45,6 +46,7 @@ NAMES = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
     "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
@@ -57,6 +59,7 @@ NAMES = [
     "check_kernel",
     "compress",
     "config_context",
+    "easy",
     "export_c",
     "get_config",
     "kernel_alignment",
@@ -68,6 +71,7 @@ NAMES = [
     "save",
     "set_config",
     "show_versions",
+    "stored_rows",
     "svm_path",
     "tabular",
     "trace",
@@ -120,6 +124,7 @@ KERNELS = [
     "kernel_accepts",
     "kernel_named",
     "rank_one",
+    "sigest",
 ]
 
 SVC_PARAMETERS = [

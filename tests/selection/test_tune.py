@@ -244,3 +244,39 @@ def test_at_finds_a_cell() -> None:
     assert cell["params"] == {"C": 0.3, "gamma": 3.0}
     with pytest.raises(KeyError, match="3 cells have"):
         found.at(C=0.3)
+
+
+def test_many_small_pairs_are_solved_in_one_call_for_each_fit():
+    """Twenty classes of ten samples: what is chosen, and every score, is that of an exhaustive search."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 20
+    X = rng.normal(size=(20, 6))[y] + 0.8 * rng.normal(size=(200, 6))
+    grid, cv = {"C": [0.1, 1.0, 10.0], "gamma": [0.02, 0.1]}, StratifiedKFold(5, shuffle=True, random_state=0)
+    found = mercer.tune(SVC(tol=1e-6), X, y, grid=grid, cv=cv, skip=False, refit=False)
+    assert "many pairs of classes in one call" in found.shared_
+    truth = GridSearchCV(SVC(tol=1e-6), grid, cv=cv).fit(X, y)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], truth.cv_results_["mean_test_score"], atol=1e-12)
+    assert found.best_params_ == truth.best_params_
+    assert (found.cv_results_["relative_gap"] < 1e-2).all()
+    behind = mercer.tune(
+        make_pipeline(StandardScaler(), SVC(tol=1e-6)), X, y, grid=grid, cv=cv, skip=False, refit=False
+    )
+    by_hand = GridSearchCV(
+        make_pipeline(StandardScaler(), SVC(tol=1e-6)), {f"svc__{k}": v for k, v in grid.items()}, cv=cv
+    )
+    by_hand.fit(X, y)
+    np.testing.assert_allclose(
+        behind.cv_results_["mean_test_score"], by_hand.cv_results_["mean_test_score"], atol=1e-12
+    )
+    weighed = mercer.tune(SVC(), X, y, grid=grid, cv=cv, sample_weight=np.ones(200), refit=False)
+    assert weighed.shared_.startswith("kernel values")
+
+
+def test_a_quick_grid_has_a_fifth_of_the_cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    cells = [len(mercer.tune(SVC(), X, y, grid=grid, refit=False).cv_results_["params"]) for grid in (None, "quick")]
+    assert cells[1] == 4 * 4 + 1 <= cells[0] / 5  # and the machine's own
+    with pytest.raises(TypeError, match="grid='fast' must be a dictionary"):
+        mercer.tune(SVC(), X, y, grid="fast")

@@ -19,7 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mercer
 from contracts import scikit_learn_checks
-from mercer.errors import ModelFormatError
+from mercer.errors import GuessWarning, ModelFormatError
 from mercer.files.mercer_file.model_file import describe_model, rebuild_model
 
 
@@ -117,8 +117,13 @@ def test_other_tables_in_prediction(make):
     without = {name: column for name, column in table.items() if name not in ("age", "plan")}
     with pytest.raises(ValueError, match="lacks the columns 'age', 'plan' that the model was trained on"):
         model.predict(make(without))
-    with pytest.raises(ValueError, match="row 2 of the column 'visits' holds 'many', which is not a number"):
-        model.predict(make(changed(table, visits=["1", "many"] + ["3"] * 118)))
+    with pytest.raises(ValueError, match="row 2 of the column 'visits' holds '2x', which is not a number"):
+        model.predict(make(changed(table, visits=["1", "2x"] + ["3"] * 118)))
+    words = make(changed(table, visits=["many", *map(str, table["visits"][1:])]))
+    with pytest.warns(GuessWarning, match="'visits' holds 'many' beside numbers: read as holes"):
+        values = model.decision_function(words)
+    filled = make(changed(table, visits=[float(np.median(table["visits"])), *table["visits"][1:]]))
+    np.testing.assert_array_equal(values, model.decision_function(filled))
 
 
 def test_a_hole_in_a_column_that_had_none():
@@ -136,6 +141,10 @@ def test_a_hole_in_a_column_that_had_none():
         (["1", "2.5", "", "3e2"] * 10, "Numbers"),
         (["1", "2", "?", "NA"] * 10, "Numbers"),
         (["007", "123", "045", "123"] * 10, "Levels"),
+        (["10115", "20095", "01067", "50667", "80331"] * 8, "Levels"),  # most begin without a zero
+        (["4", "6", "8", "4", "6", "8", "4", "6", "8", "rotary"] * 4, "Levels"),
+        ([*map(str, range(38)), "k.A.", "-"], "Numbers"),
+        ([f"the {w} is {v} and {u}" for w in ("bill", "phone") for v in "abcde" for u in "vwxy"], "Words"),
         (["true", "FALSE", None, "True"] * 10, "Levels"),
         ([f"2024-03-{d:02d}" for d in range(1, 29)] + [None] * 12, "Dates"),
         ([f"{d:02d}.03.2024" for d in range(1, 29)] + [None] * 12, "Dates"),
@@ -181,7 +190,43 @@ def test_day_and_month_are_told_apart():
     np.testing.assert_array_equal(encoded[1], encoded[2])
 
 
-@pytest.mark.parametrize("name", ["", "Unnamed: 0", "index", "id", "ID", "customer_id", "CustomerId", "orderID"])
+CODES = ["zip", "ZIP code", "plz", "PLZ", "postcode", "postal_code", "country code", "ProductCode", "HomePlz"]
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_codes_by_name(name):
+    frame = pd.DataFrame({name: [10115, 20095, 80331] * 10, "x": np.linspace(0, 1, 30) ** 2})
+    with pytest.warns(GuessWarning, match="holds numbers, and is read as a category; .* else in numeric"):
+        model = mercer.tabular(mercer.SVC()).fit(frame, [0, 1] * 15)
+    assert model.columns_[0].levels == ("10115", "20095", "80331")
+    assert type(mercer.tabular(mercer.SVC(), numeric=[name]).fit(frame, [0, 1] * 15).columns_[0]).__name__ == "Numbers"
+    silent = mercer.tabular(mercer.SVC(), categorical=[name]).fit(frame, [0, 1] * 15)
+    np.testing.assert_array_equal(silent.encode(frame), model.encode(frame))
+    scattered = frame.assign(**{name: np.arange(30) * 7})  # a code of which hardly one comes again tells nothing
+    assert type(mercer.tabular(mercer.SVC()).fit(scattered, [0, 1] * 15).columns_[0]).__name__ == "Numbers"
+
+
+def test_words_among_numbers_are_asked_about_once():
+    cells = [*map(str, range(38)), "k.A.", "-"]
+    frame, y = pd.DataFrame({"x": cells}), np.arange(40) % 2
+    model = mercer.tabular(mercer.SVC())
+    with pytest.warns(
+        GuessWarning, match="'x' holds 'k.A.', '-' beside numbers: read as holes; name it in numeric"
+    ) as w:
+        model.fit(frame, y)
+    assert len(w) == 1
+    holes = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"x": [*range(38), None, None]}), y)
+    assert model.columns_ == holes.columns_
+    with pytest.warns(GuessWarning, match="'k.A.', '-' beside numbers") as w:
+        mercer.tune(model, frame, y, grid={"C": [1, 10]})
+    assert len(w) == 1  # not for every fold
+    assert mercer.tabular(mercer.SVC(), numeric=["x"]).fit(frame, y).columns_ == holes.columns_
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "Unnamed: 0", "index", "id", "ID", "customer_id", "CustomerId", "orderID", "nr", "Objekt-Nr", "OrderNr"],
+)
 def test_identifiers_by_name(name):
     frame = pd.DataFrame({name: range(30), "x": np.linspace(0, 1, 30) ** 2})
     with pytest.warns(UserWarning, match="an identifier"):
@@ -218,10 +263,8 @@ def test_wishes(options, message):
 
 
 def test_mistakes_in_a_column_are_named():
-    frame = pd.DataFrame({"x": ["1", "2", "three", "4", "5"], "z": range(5)})
-    with pytest.raises(
-        ValueError, match=r"row 3 of the column 'x' holds 'three', but 4 rows hold numbers; .*categorical"
-    ):
+    frame = pd.DataFrame({"x": ["1", "2", "3x", "4", "5"], "z": range(5)})
+    with pytest.raises(ValueError, match=r"row 3 of the column 'x' holds '3x', but 4 rows hold numbers; .*categorical"):
         mercer.tabular(mercer.SVC()).fit(frame, [0, 1, 0, 1, 0])
     assert mercer.tabular(mercer.SVC(), categorical=["x"]).fit(frame, [0, 1, 0, 1, 0]).encode(frame).shape == (5, 6)
     frame = pd.DataFrame({"x": [1.0, np.inf, 2.0]})

@@ -24,6 +24,7 @@ from mercer.held_out.machines import FoldLines, decision_values, machine_of, out
 from mercer.parameters import one_of
 
 HELD_OUT = "held-out"
+_WHO = ("probability", "machine")
 
 
 class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
@@ -48,6 +49,9 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
         Folds that leave every sample out once.
     verbose : bool, default=False
         A line for each fold that is done.
+    decides : {"probability", "machine"}, default="probability"
+        Who predicts: the most probable class, or the machine itself. They may differ, and do where class weights let a
+        rare class win that is rarely the most probable.
 
     Attributes
     ----------
@@ -70,8 +74,16 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
 
     score = score_of_classifier
 
-    def __init__(self, estimator: Any = None, method: str = "sigmoid", cv: Any = 5, *, verbose: bool = False) -> None:
-        self.estimator, self.method, self.cv, self.verbose = estimator, method, cv, verbose
+    def __init__(
+        self,
+        estimator: Any = None,
+        method: str = "sigmoid",
+        cv: Any = 5,
+        *,
+        verbose: bool = False,
+        decides: str = "probability",
+    ) -> None:
+        self.estimator, self.method, self.cv, self.verbose, self.decides = estimator, method, cv, verbose, decides
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machine on all samples, and the curves on folds of them.
@@ -88,6 +100,7 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
         self
         """
         one_of("method", self.method, tuple(METHODS))
+        one_of("decides", self.decides, _WHO)
         if isinstance(self.cv, str):
             raise ValueError(
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
@@ -151,6 +164,10 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class; where two have the same probability, the one that the machine decides for."""
+        if one_of("decides", self.decides, _WHO) == "machine":
+            check_is_fitted(self)
+            model, X = without_names(self, X)
+            return np.asarray(model.predict(X))
         f = self._decided(X)
         p = self.probabilities_(f)
         best = np.argmax(p, axis=1)

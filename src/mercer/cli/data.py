@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer.analysis.target import Kind, kind_of
 from mercer.arrays import is_sparse
 from mercer.cli.formats import TITLES, format_of, is_packed
+from mercer.cli.machines import AUTO
 from mercer.files.libsvm_text import content_of, read_labelled_text
-from mercer.tables.dialect import UNKNOWN, Dialect, with_holes
+from mercer.tables.dialect import UNKNOWN, Dialect
 from mercer.tables.frame import Frame
-from mercer.tables.reading import classes_in, expect_whole, is_number, numbers, read_csv, read_parquet
+from mercer.tables.reading import Table, classes_in, expect_whole, is_number, numbers, read_csv, read_parquet
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,9 @@ class Data:
     names: list[str] | None = None
     target: str | None = None
     dialect: Dialect = UNKNOWN
+    table: Table | None = None  # of a CSV or Parquet file: all columns, as they stand there
+    kind: Kind | None = None  # what y is, where training asked
+    digest: str = ""  # of a CSV file: two files that have the same hold the same rows
 
     @property
     def title(self) -> str:
@@ -45,7 +52,8 @@ def embedded(name: str) -> Data:
     from sklearn import datasets  # half a second that files need not wait for
 
     bunch = getattr(datasets, f"load_{name}")()
-    return Data(name, "embedded", bunch.data, bunch.target_names.astype(str)[bunch.target])
+    names = [str(title) for title in bunch.feature_names]
+    return Data(name, "embedded", bunch.data, bunch.target_names.astype(str)[bunch.target], names)
 
 
 def read_data(
@@ -54,18 +62,20 @@ def read_data(
     target: str | None = None,
     *,
     training: bool = True,
-    regression: bool = False,
+    regression: bool | None = False,
     first_index: int = 1,
     wanted: Any = None,
     as_frame: bool = False,
     asked: Dialect = UNKNOWN,
     before: Dialect = UNKNOWN,
+    texts: Collection[str] = (),
 ) -> Data:
     """Read a data file; ``-`` is standard input.
 
-    Training needs a target, of numbers for a regression. Prediction does without, and takes from a table only the
-    columns ``wanted``, where the model knows them by name. A table is an array of numbers, or, whatever it holds, a
-    `Frame`; a CSV file is written as ``asked``, or as it seems, or as one was ``before``.
+    Training needs a target, of numbers for a regression; None lets it decide which it is. Prediction does without, and
+    takes from a table only the columns ``wanted``, where the model knows them by name. A table is an array of numbers,
+    or, whatever it holds, a `Frame`; a CSV file is written as ``asked``, or as it seems, or as one was ``before``. Its
+    columns called ``texts`` stay texts even if all cells are numbers, as levels of a category do: 1.10 is not 1.1.
     """
     form = format_of(path, form)
     name = "standard input" if path == "-" else path
@@ -87,20 +97,22 @@ def read_data(
             source.name = name
         text = read_labelled_text(source, first_index=first_index)
         if text.queries is not None:
-            raise ValueError(f"{name} has qid: fields: ranking data, which no machine here learns from")
+            raise ValueError(
+                f"{name} has qid: fields, which are for ranking: mercer svm_learn -z p, or RankSVM in Python"
+            )
         return Data(name, form, text.X, text.y)
     if form == "npz":
         return _read_npz(source, name, training, regression)
-    dialect = UNKNOWN
+    digest = ""
     if form == "parquet":
-        header, columns = read_parquet(source)
-        dialect = Dialect(na=asked.na or before.na)
-        columns = with_holes(columns, dialect.na)
+        table = read_parquet(source, asked.na or before.na)
     else:
         content = Path(path).read_bytes() if source is path else source.getvalue()
         if form == "tsv" and asked.separator is None:
             asked = replace(asked, separator="\t")
-        header, columns, dialect = read_csv(content, name, asked, before)
+        table = read_csv(content, name, asked, before, texts if as_frame else None, target)
+        digest = blake2b(content, digest_size=12).hexdigest()
+    header, columns = table.header, table.columns
     if not len(columns[0]):
         raise ValueError(f"{name} holds no rows, only the names of its columns")
     target = _checked_target(name, header, target, training)
@@ -115,16 +127,20 @@ def read_data(
         names = names if wanted is None else list(wanted)
         truth = "" if target else ", or, if it holds the truth, name it with --target"
         X = _matrix(name, header, columns, names, truth)
+    kind = None
     if training and target is not None:
-        y = _target(y, name, target, regression)
-    return Data(name, form, X, y, names, target, dialect)
+        y, kind = _target(y, name, target, regression)
+    return Data(name, form, X, y, names, target, table.dialect, table, kind, digest)
 
 
-def _target(column: Any, name: str, title: str, regression: bool) -> Any:
+def _target(column: Any, name: str, title: str, regression: bool | None) -> tuple[Any, Kind]:
     if regression:
         expect_whole(column, name, title)
-        return numbers(column, name, title, "regression needs numbers: choose another target, or another machine")
-    return classes_in(column, name, title)
+        told = "regression needs numbers: choose another target, or another machine"
+        return numbers(column, name, title, told), Kind(True)
+    y = classes_in(column, name, title)
+    kind = kind_of(y, AUTO) if regression is None else Kind(False)
+    return (y.astype(np.float64) if kind.is_regression else y), kind
 
 
 def _checked_target(name: str, header: list[str], target: str | None, training: bool) -> str | None:
@@ -156,7 +172,7 @@ def _header_hint(header: list[str]) -> str:
     return "; its first line must name the columns" if any(is_number(title) for title in header) else ""
 
 
-def _read_npz(source: Any, name: str, training: bool, regression: bool) -> Data:
+def _read_npz(source: Any, name: str, training: bool, regression: bool | None) -> Data:
     with np.load(source, allow_pickle=False) as arrays:
         pieces = {"data", "indices", "indptr", "shape"}
         if "X" in arrays:
@@ -172,9 +188,10 @@ def _read_npz(source: Any, name: str, training: bool, regression: bool) -> Data:
         raise ValueError(f"{name}: X must be a table of rows and columns, but its shape is {X.shape}")
     if not X.shape[0]:
         raise ValueError(f"{name} holds no rows")
+    kind = None
     if training and np.ndim(y) == 1:
-        y = _target(y, name, "y", regression)
-    return Data(name, "npz", X, y)
+        y, kind = _target(y, name, "y", regression)
+    return Data(name, "npz", X, y, kind=kind)
 
 
 def integer_labels(y: Any, source: str) -> Any:

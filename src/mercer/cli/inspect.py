@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import take
+from mercer.arrays import n_samples
 from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
-from mercer.cli.terminal import Subparsers, add_command, printable, rounded
+from mercer.cli.terminal import Subparsers, add_command, printable, rounded, show_warning
 from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
 from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
+from mercer.tables.asked import ask
+from mercer.tables.frame import part_of
 from mercer.tables.reading import known_truth
 
 
@@ -62,26 +64,22 @@ def run(args: argparse.Namespace) -> None:
 def insights(model: Model, args: argparse.Namespace) -> list[Any]:
     """What theory says about the model and the data it was trained on, one for each plane or output."""
     data = read_truths(model, args)
-    machine = model.estimator(data.X.shape[1] if hasattr(data.X, "shape") else None)
+    asked = ask(model.estimator(data.X.shape[1] if hasattr(data.X, "shape") else None))
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
-    # The machine inside sees what tables and pipelines make of the rows.
-    while not hasattr(machine, "insight"):
-        if hasattr(machine, "encode"):
-            X, machine = machine.encode(X), machine.estimator_
-        elif hasattr(machine, "steps"):
-            X, machine = machine[:-1].transform(X), machine[-1]
-        else:
-            break
-    if not hasattr(machine, "insight"):
-        raise TypeError(f"{args.model} holds a {type(machine).__name__}, of which theory has nothing to say")
+    if not hasattr(asked.machine, "insight"):
+        raise TypeError(f"{args.model} holds a {type(asked.machine).__name__}, of which theory has nothing to say")
     y = None
     if model.kind != "one-class":
         if data.y is None:
             raise ValueError(f"{data.source} does not say what is to be predicted; name its column by --target")
-        answers = model.predict(model.rows(data.X, data.source, text=data.form == "libsvm"))
-        rows, y = known_truth(data.y, answers, model.kind == "regression", data.source, data.target or "y")
-        X = take(X, rows)
-    found = machine.insight(X, y, delta=args.delta)
+        rows, y = known_truth(data.y, model.predict(X), model.kind == "regression", data.source, data.target or "y")
+        X = part_of(X, rows)
+    seen, here = model.n_training_rows, n_samples(X)
+    if seen not in (None, here):
+        show_warning(
+            f"{args.file} has {here:,} rows, and the model was trained on {seen:,}: what follows is of all {here:,}"
+        )
+    found = asked.insight(X, y, delta=args.delta)
     return found if isinstance(found, list) else [found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from difflib import get_close_matches
 from typing import Any, Final
 
 from mercer import estimators
@@ -25,6 +26,11 @@ MACHINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "rls_classifier": ("RLSClassifier", ("lam", "bias", "class_weight")),
 }
 LIBSVM_MACHINES: Final = tuple(MACHINES)[:5]
+AUTO: Final = "auto"
+# What people call them who do not come from LIBSVM.
+ALIASES: Final = dict.fromkeys(("svc", "svm", "classification", "classifier"), "c_svc") | dict.fromkeys(
+    ("svr", "regression", "regressor"), "epsilon_svr"
+)
 KERNELS: Final = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # in the order of LIBSVM's -t
 CLASSIFIERS: Final = ("c_svc", "nu_svc", "linear_svc", "rls_classifier")
 REGRESSORS: Final = ("epsilon_svr", "nu_svr", "linear_svr", "quantile_svr", "rls")
@@ -33,17 +39,32 @@ OWN_OPTIONS: Final = {name: name for name in ("slack", "bias", "multiclass", "lo
 _BIASES: Final = {"free": True, "none": False, "regularized": "regularized"}
 
 
+def machine_name(text: str) -> str:
+    """The machine that a word stands for; ArgumentTypeError, with what may have been meant, where it is none."""
+    word = text.lower().replace("-", "_")
+    name = ALIASES.get(word, word)
+    if name in MACHINES or name == AUTO:
+        return name
+    close = get_close_matches(word, [*MACHINES, *ALIASES, AUTO], n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    raise argparse.ArgumentTypeError(
+        f"invalid choice: {text!r}{meant}; there are auto, svc, svr, {', '.join(MACHINES)}"
+    )
+
+
 def is_own(args: argparse.Namespace) -> bool:
     """Whether the options ask for what LIBSVM does not have."""
     return args.machine not in LIBSVM_MACHINES or any(getattr(args, name) is not None for name in OWN_OPTIONS)
 
 
 def machine_of(model: Estimator) -> Estimator:
-    """The machine itself: the last step of a pipeline, or what learns from a table, fitted if that is."""
-    steps = getattr(model, "steps", None)
-    if steps:
-        return steps[-1][1]
-    return getattr(model, "estimator_", getattr(model, "estimator", model))
+    """The machine itself: the last step of a pipeline, or what a table or a calibration holds, fitted if that is."""
+    while True:
+        steps = getattr(model, "steps", None)
+        inner = steps[-1][1] if steps else getattr(model, "estimator_", getattr(model, "estimator", None))
+        if inner is None:
+            return model
+        model = inner
 
 
 def build(args: argparse.Namespace, gamma: float | str, class_weight: ClassWeight) -> Estimator:

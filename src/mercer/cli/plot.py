@@ -10,15 +10,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from mercer.cli.data import Data, read_data
-from mercer.cli.formats import add_data
+from mercer.analysis.importance import importance_of
+from mercer.cli.data import Data
+from mercer.cli.formats import add_data, add_flags, asked_for
 from mercer.cli.machines import Estimator
-from mercer.cli.predict import model_beside
+from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
+from mercer.files.model import Model
 from mercer.runtime.optional import require
-from mercer.tables.estimator import as_pipeline, used_columns
+from mercer.tables.cells import as_numbers, as_seconds
+from mercer.tables.encodings import Dates, Encoding, Numbers, Words
+from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
 
 
@@ -30,13 +34,20 @@ def register(commands: Subparsers) -> None:
         ('mercer plot iris.csv iris.mercer iris.png --target species --features "petal length" "petal width"', ""),
         ("mercer plot heart heart.model heart.svg --features 7 9", "LIBSVM's features 8 and 10"),
         description="Draw a model's decision over two features of a data file: regions, margins and the rows. "
-        "Other features are held at their mean.",
+        "Other features are held at their mean or most frequent value.",
         computes=True,
     )
     add_data(parser, "the column of a table that holds the truth, for colours")
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", metavar="PICTURE", type=Path, help="its ending decides the kind: .png, .svg, .pdf")
-    parser.add_argument("--features", nargs=2, default=None, metavar=("A", "B"), help="names or numbers from 0 (0 1)")
+    parser.add_argument(
+        "--features",
+        nargs=2,
+        default=None,
+        metavar=("A", "B"),
+        help="names or numbers from 0; default: the two columns of a table that matter most, else 0 1",
+    )
+    add_flags(parser)
     parser.add_argument("--resolution", type=int, default=200, help="points along each axis (200)")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 
@@ -44,20 +55,21 @@ def register(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> None:
     require("matplotlib", "drawing a decision").use("Agg")
     model = model_beside(args.model, args.file)
-    wanted = model.feature_names if model.table is None else used_columns(model.table)
-    piped = None if model.table is None else as_pipeline(model.table)
-    data = read_data(args.file, args.format, args.target, training=False, wanted=wanted)
-    estimator = piped or model.estimator(data.X.shape[1])
-    a, b = (0, 1) if args.features is None else (column_called(text, data.names) for text in args.features)
+    data = read_truths(model, args, asked_for(args))
+    estimator = model.table or model.estimator(data.X.shape[1])  # whose margins a calibration hides
+    X = model.rows(data.X, data.source, text=data.form == "libsvm")
+    X = _learnt_from(X, model) if isinstance(X, Frame) else data.X
+    names = X.names if isinstance(X, Frame) else data.names
+    a, b = _two_that_matter(estimator, X) if args.features is None else (column_called(f, names) for f in args.features)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
         display = DecisionDisplay.from_estimator(
             estimator,
-            data.X,
+            X,
             _truth(data, estimator),
             features=(a, b),
             resolution=args.resolution,
-            names=data.names,
+            names=names,
         )
     kind = args.output.suffix.removeprefix(".") or "png"
     with replacing(args.output) as file:
@@ -65,6 +77,34 @@ def run(args: argparse.Namespace) -> None:
     require("matplotlib.pyplot", "drawing a decision").close(display.figure_)
     if not args.quiet:
         print(f"saved {args.output}")
+
+
+def _learnt_from(frame: Frame, model: Model) -> Frame:
+    """The columns that the model knows, in its order, and no others: what it reads as numbers or dates is such."""
+    assert model.table is not None
+    known = [one for one in model.table.columns_ if one.name in frame.names]
+    return Frame([one.name for one in known], [_as_read(one, frame[one.name]) for one in known])
+
+
+def _as_read(one: Encoding, cells: Any) -> Any:
+    if isinstance(one, Numbers):
+        return as_numbers(cells)[0]
+    if isinstance(one, Dates):
+        seconds = as_seconds(cells, one.form)[0]
+        return np.where(
+            np.isnan(seconds), np.datetime64("NaT"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
+        )
+    return cells
+
+
+def _two_that_matter(estimator: Estimator, X: Any) -> tuple[int, int]:
+    """Of a table the two columns with the largest Shapley values, of other data the first two."""
+    found = importance_of(estimator, X, 0) if isinstance(X, Frame) else None
+    if found is None:
+        return 0, 1
+    texts = {one.name for one in estimator.columns_ if isinstance(one, Words)}  # which have no place on an axis
+    best = [name for name in found.shares if name not in texts][:2]
+    return (X.names.index(best[0]), X.names.index(best[1])) if len(best) == 2 else (0, 1)
 
 
 def _truth(data: Data, estimator: Estimator) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import sys
 from dataclasses import dataclass
@@ -23,8 +25,10 @@ from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model import Model
 from mercer.files.models import read_model
 from mercer.runtime.progress import waiting
-from mercer.tables.dialect import UNKNOWN, Dialect, remembered
-from mercer.tables.encodings import Levels
+from mercer.tables.cells import is_missing
+from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, remembered
+from mercer.tables.encodings import Levels, Words
+from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
 
@@ -34,13 +38,15 @@ def register(commands: Subparsers) -> None:
         commands,
         "predict",
         run,
-        ("mercer predict new.csv iris.mercer answers.txt", "columns are found by their names"),
-        ("mercer predict iris.csv iris.mercer answers.txt --target species", "and the accuracy"),
+        ("mercer predict new.csv iris.mercer answers.csv", "the rows with their answers; columns are found by name"),
+        ("mercer predict iris.csv iris.mercer answers.csv --target species", "and the accuracy"),
         ("mercer predict -b 1 heart heart.model heart.out", "as svm-predict"),
         ("cut -d, -f2- rows.csv | mercer predict --format csv - iris.mercer", "in a pipe"),
-        description="Predict every row of a file, as svm-predict does, and say how often the file's own labels "
-        "agree. The model is a .mercer file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to "
-        "standard output and the accuracy to standard error.",
+        description="Predict every row of a file, and say how often the file's own labels agree. Of a table it "
+        "writes a table: the rows' own columns and, beside them, the answer, and its probability or interval if the "
+        "model has them. Of LIBSVM text, and with --plain, it writes what svm-predict does. The model is a .mercer "
+        "file or one of LIBSVM's. Without OUTPUT, or with -, the predictions go to standard output and the accuracy to "
+        "standard error.",
         files="data_file model_file [output_file]",
         computes=True,
     )
@@ -48,10 +54,24 @@ def register(commands: Subparsers) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mercer file, or a LIBSVM, LIBLINEAR or SVMlight model")
     parser.add_argument("output", nargs="?", metavar="OUTPUT", default="-", help="one line for each row (-)")
     add_flags(parser)
-    parser.add_argument("-b", "--probability", type=int, choices=(0, 1), default=0, help="probabilities too (0)")
+    parser.add_argument(
+        "-b",
+        "--probability",
+        type=int,
+        choices=(0, 1),
+        default=0,
+        help="probabilities too; of a table, of each class (0)",
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="of a table too, only the answers, as svm-predict has them"
+    )
+    parser.add_argument("--alpha", type=float, default=0.1, help="share of targets that an interval may miss (0.1)")
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print figures, and without OUTPUT predictions, as JSON")
     style.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+_NUMBERS = ("predicted", "low", "high")  # in the unit of the target, and so with more digits than probabilities
 
 
 @dataclass(frozen=True)
@@ -72,10 +92,14 @@ def run(args: argparse.Namespace) -> None:
     rows, truth = _truth(answer, data)
     figures, told = _judge(answer.kind, answer.values[rows], truth)
     remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]
-    text = "\n".join([*answer.lines, ""])
+    if told and data.digest and getattr(model.table, "reading_", {}).get("digest") == data.digest:
+        remarks.append("These are the rows that the model was trained on: new ones are answered less well.")
+    framed = data.table is not None and not args.plain
+    text = with_answers(data, _beside(model, data, answer, args)) if framed else "\n".join([*answer.lines, ""])
     if args.output != "-":
+        encoding = (data.dialect.encoding or "utf-8") if framed else "utf-8"
         with replacing(args.output) as file:
-            file.write(text.encode())
+            file.write(_encoded(text, encoding))
     elif not args.json:
         sys.stdout.write(text)
     if args.json:
@@ -84,6 +108,71 @@ def run(args: argparse.Namespace) -> None:
     elif not args.quiet:
         for line in (*remarks, *told):
             print(line, file=sys.stderr if args.output == "-" else sys.stdout)
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    """As the table was, if that has all letters of the answers."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.encode()
+
+
+def _beside(model: Model, data: Data, answer: _Answer, args: argparse.Namespace) -> dict[str, Any]:
+    """New columns for a table: the answers, and their probabilities or the ends of intervals."""
+    found: dict[str, Any] = {}
+    values = np.asarray(answer.values)
+    for k, column in enumerate(values.T if values.ndim > 1 else [values]):
+        found["predicted" if values.ndim < 2 else f"predicted {k + 1}"] = column.tolist()
+    estimator = model.estimator()
+    X = model.rows(data.X, data.source, text=False)
+    if model.kind == "classification" and hasattr(estimator, "predict_proba"):
+        p, labels = np.asarray(estimator.predict_proba(X)), [str(label) for label in estimator.classes_]
+        place = {label: k for k, label in enumerate(labels)}
+        found["probability"] = [float(row[place[str(value)]]) for row, value in zip(p, values.tolist(), strict=True)]
+        if args.probability:
+            found |= {f"p({label})": p[:, k].tolist() for k, label in enumerate(labels)}
+    elif model.kind == "regression" and hasattr(estimator, "predict_interval"):
+        low, high = estimator.predict_interval(X, args.alpha)
+        found |= {"low": low.tolist(), "high": high.tolist()}
+    elif args.probability:
+        raise ValueError(
+            f"{args.model} has no probabilities or intervals: train it with -b 1, or with mercer easy; in Python, "
+            "model.calibrate(X, y)"
+        )
+    units = from_text(getattr(model.table, "reading_", {}).get("units"))
+    if units.get(str(data.target or getattr(model.table, "reading_", {}).get("target"))) == TIME:
+        found = {name: list(map(clock, column)) if name in _NUMBERS else column for name, column in found.items()}
+    return found
+
+
+def with_answers(data: Data, found: dict[str, Any]) -> str:
+    """The table as it stands in its file, with new columns; written as the file is."""
+    assert data.table is not None
+    table, mark = data.table, data.dialect.decimal == ","
+    header = list(table.header)
+    for name in found:
+        while name in header:
+            name += "_"
+        header.append(name)
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=data.dialect.separator or ",", lineterminator="\n")
+    writer.writerow(header)
+    new = [[_cell(value, mark, 10 if name in _NUMBERS else 6) for value in column] for name, column in found.items()]
+    old = [column if isinstance(column, list) else map(_own_cell, column.tolist()) for column in table.cells]
+    writer.writerows(zip(*old, *new, strict=True))
+    return out.getvalue()
+
+
+def _own_cell(value: Any) -> Any:
+    return "" if is_missing(value) else value  # of a Parquet file
+
+
+def _cell(value: Any, comma: bool, digits: int) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:.15g}" if value % 1 == 0 else f"{value:.{digits}g}"
+    return text.replace(".", ",") if comma else text
 
 
 def model_beside(path: str, data: str) -> Model:
@@ -111,12 +200,18 @@ def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN
         as_frame=model.table is not None,
         asked=asked,
         before=remembered(read),
+        texts=() if model.table is None else text_columns(model.table),
     )
+
+
+def text_columns(table: Tabular) -> list[str]:
+    """The columns whose cells are read as they are written."""
+    return [one.name for one in table.columns_ if isinstance(one, Levels | Words)]
 
 
 def _ask(model: Model, data: Data, probability: bool) -> _Answer:
     X = model.rows(data.X, data.source, text=data.form == "libsvm")
-    if probability:
+    if probability and (data.table is None or model.has_probabilities):
         return _with_probabilities(model.with_probabilities(), model.decisions(X))
     try:
         values = model.predict(X)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -26,6 +27,8 @@ _ASCII = str.maketrans(
         "…": "...",
         "½": "1/2",
         "²": "^2",
+        "±": "+-",
+        "█": "#",
     }
 )
 
@@ -95,6 +98,16 @@ def printable(text: str) -> str:
 # How parameters of `mercer.tabular` are named in its messages, and how the options for them are.
 _AS_OPTIONS = {
     "in categorical or drop": "with --categorical or --drop",
+    "in numeric if that is right, else in categorical": "with --numeric if that is right, else with --categorical",
+    "in categorical if that is right, else in numeric": "with --categorical if that is right, else with --numeric",
+    "in text if that is right, else in drop": "with --text if that is right, else with --drop",
+    "name texts in text to count their words": "--text counts the words of a column",
+    "class_weight='balanced'": "--class-weight balanced",
+    "machine='svc'": "--machine svc",
+    "machine='svr'": "--machine svr",
+    "easy and tune search": "mercer easy and mercer tune search",
+    "predict new rows, and ask why: predict, predict_proba, explain": "mercer predict NEW.csv MODEL; mercer explain "
+    "MODEL NEW.csv says why",
     "in drop if that is right, else in only, categorical or text": "with --drop if that is right, else with --only, "
     "--categorical or --text",
     "in only, categorical or text": "with --only, --categorical or --text",
@@ -118,9 +131,29 @@ def rounded(text: str) -> str:
 
 
 def show_warning(text: str) -> None:
-    """One line on standard error."""
-    wipe_line()
-    print(f"mercer: warning: {as_options(' '.join(text.split()))}", file=sys.stderr)
+    """One line on standard error, the same text only once in a command."""
+    line = f"mercer: warning: {as_options(' '.join(text.split()))}"
+    if line not in _SHOWN:
+        _SHOWN.add(line)
+        wipe_line()
+        tell_error(line)
+
+
+_SHOWN: set[str] = set()
+
+
+def forget_warnings() -> None:
+    """A new command begins."""
+    _SHOWN.clear()
+
+
+def tell_error(line: str) -> None:
+    """On standard error: one line in a pipe, and on a terminal lines of at most 100 columns."""
+    if sys.stderr.isatty():
+        line = "\n".join(
+            textwrap.wrap(line, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        )
+    print(line, file=sys.stderr)
 
 
 class Clock:

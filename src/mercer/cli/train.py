@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
-from mercer.cli.machines import MACHINES, class_weights
+from mercer.cli.machines import AUTO, MACHINES, class_weights, machine_name
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
+    from mercer.arrays import Floats
     from mercer.cli.libsvm.train_text import LibsvmText
     from mercer.cli.train_table import Table
 
@@ -21,6 +22,7 @@ _COLUMNS = {
     "drop": "a table's column to leave out; may be repeated, or names between commas, here and below",
     "only": "a column to learn from, and no other",
     "categorical": "a column of categories, such as codes that look like numbers",
+    "numeric": "a column of numbers, whatever it is called; words among them are holes",
     "text": "a column of texts whose words are counted",
 }
 
@@ -31,7 +33,7 @@ def register(commands: Subparsers) -> None:
         "train",
         run,
         ("mercer train iris.csv --target species", "a report, and iris.mercer"),
-        ("mercer train houses.csv --target price --machine epsilon_svr --C 10", "a regression"),
+        ("mercer train houses.csv --target price --C 10", "numbers: a regression"),
         ("mercer train iris.csv --target species --kernel laplacian --folds 10", "cross-validation"),
         ("mercer train houses.csv --target price --machine quantile_svr --quantile 0.9", "a quantile"),
         ("mercer train -s 0 -c 10 -g 0.1 -w1 2 heart heart.model", "as svm-train"),
@@ -41,13 +43,15 @@ def register(commands: Subparsers) -> None:
         description="Train a support vector machine. On a LIBSVM text file this does what svm-train does, with the "
         "same options, output and model file. On a table (CSV, .npz, Parquet), or on a data set that comes with "
         "scikit-learn where no file is given, it turns every column into numbers, whatever it holds, holds out a part, "
-        "prints a report with the certificate of optimality, and saves a .mercer model.",
+        "prints how well that was predicted, trains again on all rows, and saves a .mercer model with its certificate.",
         after="Every option of svm-train works: -s -t -d -g -r -c -n -p -m -e -h -b -wi -v -q.",
         files="[data_file [model_file]]",
         computes=True,
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
-    parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")
+    parser.add_argument(
+        "file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet, or a folder; - is stdin"
+    )
     parser.add_argument(
         "model",
         nargs="?",
@@ -55,9 +59,31 @@ def register(commands: Subparsers) -> None:
         type=Path,
         help="where to save; of LIBSVM text .mercer or LIBSVM's format, of tables .mercer",
     )
-    _data_options(parser.add_argument_group("data"))
-    _machine_options(parser.add_argument_group("machine"))
-    output = parser.add_argument_group("output")
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
+    )
+    data.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler; DATA is then a folder")
+    data.add_argument(
+        "--test-size", type=_share, default=0.25, metavar="SHARE", help="of a table's rows to hold out (0.25)"
+    )
+    data.add_argument(
+        "--keep-split", action="store_true", help="save the model that was judged, which has not seen the rows held out"
+    )
+    add_table_options(data)
+    machine = parser.add_argument_group("machine")
+    add_machine_options(machine)
+    machine.add_argument(
+        "-W", "--weight-file", metavar="FILE", help="a weight for each row of LIBSVM text, a line each"
+    )
+    machine.add_argument(
+        "-v", "--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model; at least 2"
+    )
+    add_output_options(parser.add_argument_group("output"))
+
+
+def add_output_options(output: argparse._ArgumentGroup) -> None:
+    """Where the model goes, and what is printed."""
     output.add_argument(
         "-o",
         "--output",
@@ -67,19 +93,16 @@ def register(commands: Subparsers) -> None:
     )
     style = output.add_mutually_exclusive_group()
     style.add_argument("--json", action="store_true", help="print the report as JSON")
-    style.add_argument("--verbose", action="store_true", help="print a line a second on how far training is")
+    style.add_argument(
+        "--verbose", action="store_true", help="print all there is to tell, and a line a second meanwhile"
+    )
     style.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
-def _data_options(data: argparse._ArgumentGroup) -> None:
-    data.add_argument(
-        "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
-    )
+def add_table_options(data: argparse._ArgumentGroup) -> None:
+    """How a table is read, and what becomes of its columns."""
     data.add_argument("--format", choices=FORMATS, help="of DATA; default: as its name suggests, else LIBSVM text")
     data.add_argument("--target", metavar="COLUMN", help="the column to learn; tables need one")
-    data.add_argument(
-        "--test-size", type=_share, default=0.25, metavar="SHARE", help="of a table's rows to hold out (0.25)"
-    )
     for name, what in _COLUMNS.items():
         data.add_argument(f"--{name}", action="append", default=[], metavar="COLUMN", help=what)
     data.add_argument(
@@ -95,14 +118,16 @@ def _data_options(data: argparse._ArgumentGroup) -> None:
     )
 
 
-def _machine_options(machine: argparse._ArgumentGroup) -> None:
+def add_machine_options(machine: argparse._ArgumentGroup) -> None:
+    """The machine, its kernel and its parameters, and what a fit may take."""
     add = machine.add_argument
     add(
         "-s",
         "--machine",
-        choices=MACHINES,
-        default="c_svc",
-        help="kind of machine (c_svc); the first five are -s 0 to 4, and only .mercer models hold the others",
+        type=machine_name,
+        metavar="NAME",
+        help=f"auto, svc, svr, or one of {', '.join(MACHINES)}; the first five of these are -s 0 to 4, and only "
+        ".mercer models hold the others; default: auto for tables, which goes by the target, else c_svc",
     )
     add(
         "-t",
@@ -148,7 +173,7 @@ def _machine_options(machine: argparse._ArgumentGroup) -> None:
         type=int,
         choices=(0, 1),
         default=0,
-        help="fit probabilities by five folds; LIBSVM text only (0)",
+        help="probabilities, and intervals of a table's regression, by five folds (0)",
     )
     add(
         "-w",
@@ -164,18 +189,20 @@ def _machine_options(machine: argparse._ArgumentGroup) -> None:
         choices=("balanced",),
         help="balanced: C of each class in inverse proportion to its rows, so that a rare class counts as much",
     )
-    add("-v", "--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model; at least 2")
 
 
 def run(args: argparse.Namespace) -> None:
     if args.model is not None and args.output is not None:
         args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
     args.output = args.output or args.model
-    weighted = [name for name, (_, taken) in MACHINES.items() if "class_weight" in taken]
-    if args.class_weight and (args.weight or args.machine not in weighted):
-        args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")
+    expect_weights_fit(args)
     if args.output is not None:
         expect_model_name(args.output, ".onnx", ".c")
+    if args.cluster or (args.file and Path(args.file).is_dir()):
+        from mercer.cli.train_folder import train_folder
+
+        train_folder(args)
+        return
     training = _training(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target
@@ -188,6 +215,7 @@ def run(args: argparse.Namespace) -> None:
     if unknown:
         training.unknown_classes(unknown, data)
     model = training.model(data, args.class_weight or weights)
+    own = weights_in(args, len(data.y))
     if args.folds is not None:
         from mercer.cli.folds import cross_validated
 
@@ -198,9 +226,35 @@ def run(args: argparse.Namespace) -> None:
     train, test = training.split(data)
     clock.lap("load")
     with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
-        model.fit(*train)
+        training.fit(model, train, **own)
     clock.lap("fit")
     training.conclude(model, data, train, test, clock)
+
+
+def weights_in(args: argparse.Namespace, n: int) -> dict[str, Floats]:
+    """What -W adds to a fit."""
+    if args.weight_file is None:
+        return {}
+    if args.folds is not None or args.probability or format_of(args.file, args.format) != "libsvm":
+        raise ValueError(
+            "-W is for a model of LIBSVM text: not with -v or -b 1, whose folds have no weights, nor tables"
+        )
+    import numpy as np
+
+    words = Path(args.weight_file).read_text(encoding="ascii", errors="replace").split()
+    if len(words) != n:
+        raise ValueError(f"{args.weight_file} holds {len(words)} weights, but {args.file} has {n} rows")
+    try:
+        return {"sample_weight": np.array([float(word) for word in words])}
+    except ValueError as error:
+        raise ValueError(f"{args.weight_file}: {error}") from None
+
+
+def expect_weights_fit(args: argparse.Namespace) -> None:
+    """Leave with an error where --class-weight is asked for and cannot be."""
+    weighted = [name for name, (_, taken) in MACHINES.items() if "class_weight" in taken]
+    if args.class_weight and (args.weight or args.machine not in (*weighted, AUTO, None)):
+        args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")
 
 
 def _training(args: argparse.Namespace) -> LibsvmText | Table:
@@ -211,9 +265,11 @@ def _training(args: argparse.Namespace) -> LibsvmText | Table:
     if args.file is not None and format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.train_text import LibsvmText
 
+        args.machine = "c_svc" if args.machine in (None, AUTO) else args.machine
         return LibsvmText(args)
     from mercer.cli.train_table import Table
 
+    args.machine = args.machine or AUTO
     return Table(args)
 
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from mercer.analysis.target import expect_two_of_each
 from mercer.arrays import is_sparse
 from mercer.cli.data import Data, embedded, read_data
 from mercer.cli.formats import asked_for, plain_name
-from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build
-from mercer.cli.report import Rows, report_on
+from mercer.cli.machines import AUTO, CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build
+from mercer.cli.report import Rows, judged
 from mercer.cli.terminal import Clock, printable, show_warning
+from mercer.errors import GuessWarning, held_warnings
 from mercer.files import save
-from mercer.tables.encodings import LeftOut, Wishes, encodings_for
+from mercer.runtime.progress import waiting
+from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 
@@ -29,53 +35,21 @@ class Table:
     """Training on a table."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        if args.probability:
-            raise ValueError("-b 1 works on LIBSVM text; in Python, model.calibrate(X, y) does it")
         if args.kernel == "precomputed":
             raise ValueError("a precomputed kernel is read from LIBSVM text, whose rows are 0:i 1:K(x_i, x_1) ...")
         self._args = args
-        default = "model" if args.file is None else "standard_input" if args.file == "-" else plain_name(args.file).stem
-        self.path = Path(args.output or f"{default}.mercer")
+        self.path = model_path(args)
 
     def read(self) -> Data:
-        args = self._args
-        if args.file is None:
-            return embedded(args.data)
-        data = read_data(
-            *(args.file, args.format, args.target),
-            regression=args.machine in REGRESSORS,
-            as_frame=True,
-            asked=asked_for(args),
-        )
-        if args.machine in CLASSIFIERS and data.y.dtype.kind == "f" and (data.y % 1 != 0).any():
-            some = data.y[np.argmax(data.y % 1 != 0)]
-            raise ValueError(
-                f"{data.source}: the target holds numbers such as {some:g}, which are no classes; for regression add "
-                "--machine epsilon_svr (-s 3)"
-            )
-        return data
+        return read_table(self._args)
 
     def unknown_classes(self, names: list[str], data: Data) -> None:
         raise ValueError(f"--weight names {', '.join(map(repr, names))}, which no row of {data.source} has")
 
     def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
         args = self._args
-        gamma = "scale" if args.gamma is None else args.gamma
-        machine = build(args, gamma, class_weight)
-        if data.form == "embedded" or is_sparse(data.X):
-            scaler = ("standardise", StandardScaler(with_mean=not is_sparse(data.X)))
-            return Pipeline([*([scaler] if args.standardise else []), ("machine", machine)])
-        warnings.filterwarnings("ignore", "the column .* is left out:")  # it is told here or in the report
-        known = [] if data.names is None else data.names
-        wishes = {name: _columns(getattr(args, name), known, data) for name in ("drop", "only", "categorical", "text")}
-        only = wishes.pop("only") or None
-        model = Tabular(machine, only=only, **wishes, missing=args.missing, standardise=args.standardise)
-        if isinstance(data.X, Frame):
-            guessed = _left_out(data, model.wishes())
-            if args.quiet or args.folds is not None:
-                for one in guessed:
-                    show_warning(f"the column {one.name!r} is {one.description}")
-        return model
+        machine = build(args, "scale" if args.gamma is None else args.gamma, class_weight)
+        return around(machine, data, args)
 
     def is_settled(self, data: Data) -> bool:
         return False
@@ -83,40 +57,133 @@ class Table:
     def split(self, data: Data) -> tuple[Rows, Rows]:
         classes = self._args.machine in CLASSIFIERS
         if classes:
-            _expect_two_of_each(data)
+            expect_two_of_each(data.y, data.source)
         rows = train_test_split(
             np.arange(len(data.y)),
             test_size=self._args.test_size,
             stratify=data.y if classes else None,
             random_state=self._args.seed,
         )
-        X = data.X.rows if isinstance(data.X, Frame) else data.X.__getitem__
-        train, test = ((X(part), data.y[part]) for part in rows)
+        train, test = ((_rows(data.X, part), data.y[part]) for part in rows)
         return train, test
 
+    def fit(self, model: Estimator, train: Rows, **weights: Any) -> None:  # none: see `weights_in`
+        """Train on a part; what is to be warned of is warned of when it is trained on all rows."""
+        with nullcontext() if self._args.keep_split else held_warnings():
+            model.fit(*train)
+
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
-        shown = report_on(model, data, train, test, self._args.seed)
+        args = self._args
+        found = judged(model, data, train, test, args)
         clock.lap("test")
-        if isinstance(data.X, Frame):  # the next table is likely to be written as this one
-            model.reading_ = data.dialect.to_dict() | {"target": str(data.target)}
-        save(model, self.path)
+        rows, told = (train, len(train[1])) if args.keep_split else ((data.X, data.y), len(data.y))
+        with waiting(f"training on {told:,} rows", args.quiet or args.json, verbose=args.verbose):
+            last = trained(model, rows, args)
+        clock.lap("train")
+        shown = found.saved(last, told, clock)
+        save_table(last, data, self.path)
         clock.lap("save")
-        if self._args.json:
+        if args.json:
             print(json.dumps(shown.to_dict() | {"seconds": clock.laps, "model_file": str(self.path)}, indent=2))
-        elif not self._args.quiet:
-            print(printable(shown.text(clock.laps, self.path)))
+        elif not args.quiet:
+            print(printable(shown.text(self.path)))
 
 
-def _left_out(data: Data, wishes: Wishes) -> list[LeftOut]:
-    """Columns left out on a guess. An error tells the rows as the file counts them, before training shuffles them."""
+def model_path(args: argparse.Namespace) -> Path:
+    """Where the model of a table goes."""
+    default = "model" if args.file is None else "standard_input" if args.file == "-" else plain_name(args.file).stem
+    return Path(args.output or f"{default}.mercer")
+
+
+def read_table(args: argparse.Namespace) -> Data:
+    """The table, or the embedded set; settles which machine "auto" is."""
+    if args.file is None:
+        args.machine = "c_svc" if args.machine == AUTO else args.machine
+        return embedded(args.data)
+    regression = None if args.machine == AUTO else args.machine in REGRESSORS
+    data = read_data(
+        *(args.file, args.format, args.target),
+        regression=regression,
+        as_frame=True,
+        asked=asked_for(args),
+        texts=[name for word in (*args.categorical, *args.text) for name in (word, *word.split(","))],
+    )
+    if args.machine == AUTO:
+        args.machine = "epsilon_svr" if data.kind is not None and data.kind.is_regression else "c_svc"
+        if args.class_weight and args.machine != "c_svc":
+            raise ValueError(
+                f"--class-weight is for classes, but {data.target!r} is {data.kind.told if data.kind else ''}"
+            )
+    if args.machine in CLASSIFIERS and data.y.dtype.kind == "f" and (data.y % 1 != 0).any():
+        some = data.y[np.argmax(data.y % 1 != 0)]
+        raise ValueError(
+            f"{data.source}: the target holds numbers such as {some:g}, which are no classes; for regression add "
+            "--machine svr (-s 3)"
+        )
+    return data
+
+
+def around(machine: Estimator, data: Data, args: argparse.Namespace) -> Estimator:
+    """The machine with what it needs to learn from these data."""
+    if data.form == "embedded" or is_sparse(data.X):
+        scaler = ("standardise", StandardScaler(with_mean=not is_sparse(data.X)))
+        return Pipeline([*([scaler] if args.standardise else []), ("machine", machine)])
+    known = [] if data.names is None else data.names
+    wishes = {name: columns_named(getattr(args, name), known, data) for name in WISHES}
+    only = wishes.pop("only") or None
+    model = Tabular(machine, only=only, **wishes, missing=args.missing, standardise=args.standardise)
+    warnings.filterwarnings("ignore", category=GuessWarning)  # they are told here or in the report
+    if isinstance(data.X, Frame):
+        asked = _guessed(data, model.wishes())
+        if args.quiet or getattr(args, "folds", None) is not None:
+            for told in asked.values():
+                show_warning(told)
+    return model
+
+
+def trained(model: Estimator, rows: Rows, args: argparse.Namespace) -> Estimator:
+    """The model of these rows, with probabilities or intervals if they are asked for."""
+    if not args.probability:
+        return model if len(rows[1]) == _n_trained(model) else clone(model).fit(*rows)
+    from mercer.calibration import CalibratedClassifier, CalibratedRegressor
+
+    if args.machine in CLASSIFIERS:
+        folds = min(5, int(np.unique(rows[1], return_counts=True)[1].min()))
+        return CalibratedClassifier(clone(model), cv=folds, decides="machine").fit(*rows)
+    if args.machine in REGRESSORS:
+        return CalibratedRegressor(clone(model)).fit(*rows)
+    raise ValueError(f"-b 1 on a table is for classes and numbers, not for {args.machine}")
+
+
+def _n_trained(model: Estimator) -> int:
+    from mercer.cli.machines import machine_of
+
+    shape = getattr(machine_of(model), "shape_fit_", (0,))
+    return int(shape[0]) + int(getattr(model, "n_rows_dropped_", 0))
+
+
+def save_table(model: Estimator, data: Data, path: Path) -> None:
+    """Save it, with how its table was written: the next one is likely to be like that."""
+    inner = getattr(model, "estimator_", model)
+    for table in (model, inner):
+        if isinstance(table, Tabular) and isinstance(data.X, Frame):
+            table.reading_ = data.dialect.to_dict() | {"target": str(data.target), "digest": data.digest}
+    save(model, path)
+
+
+def _rows(X: Any, rows: Any) -> Any:
+    return X.rows(rows) if isinstance(X, Frame) else X[rows]
+
+
+def _guessed(data: Data, wishes: Wishes) -> dict[str, str]:
+    """What is guessed. An error tells the rows as the file counts them, before training shuffles them."""
     try:
-        found = encodings_for(data.X, wishes, np.ones(len(data.X)))
+        return guesses(data.X, encodings_for(data.X, wishes, np.ones(len(data.X))), wishes)
     except ValueError as error:
         raise ValueError(f"{data.source}: {error}") from None
-    return [one for one in found if isinstance(one, LeftOut) and one.guessed]
 
 
-def _columns(words: list[str], known: list[str], data: Data) -> list[str]:
+def columns_named(words: list[str], known: list[str], data: Data) -> list[str]:
     """Names of columns, each by itself or several between commas."""
     found = [name for word in words for name in ([word] if word in known else word.split(","))]
     unknown = [name for name in found if name not in known]
@@ -126,14 +193,3 @@ def _columns(words: list[str], known: list[str], data: Data) -> list[str]:
         told = ", ".join(map(repr, known)) if known else "no names"
         raise ValueError(f"{data.source} has no column {unknown[0]!r}{meant}; it has {told}")
     return found
-
-
-def _expect_two_of_each(data: Data) -> None:
-    labels, counts = np.unique(data.y, return_counts=True)
-    if len(labels) > 1 and counts.min() < 2:
-        lonely = str(labels[np.argmin(counts)])
-        quantity = "; if the target is a quantity, add --machine epsilon_svr" if data.y.dtype.kind in "iuf" else ""
-        raise ValueError(
-            f"{data.source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "
-            f"leave it out or add rows{quantity}"
-        )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mercer.cli.formats import KINDS, add_data, format_of
+from mercer.cli.formats import KINDS, expect_model_name, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
+from mercer.cli.machines import AUTO
 from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.train import add_machine_options, add_output_options, add_table_options, expect_weights_fit
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data
@@ -24,53 +27,124 @@ def register(commands: Subparsers) -> None:
         ("mercer tune heart", "the grid of grid.py, 11 × 10 cells"),
         ("mercer tune -log2c -1,10,1 -log2g null -v 10 heart", "C alone, ten folds"),
         ("mercer tune -resume heart.out -log2c -5,20,1 heart", "go on where a search ended"),
-        ("mercer tune iris.csv --target species --skip", "a table, whose columns are read as in mercer train"),
-        ("mercer tune houses.csv --target price -s 3 -log2p -4,-1,1", "a regression"),
-        usage="mercer tune [options] DATA",
+        ("mercer tune iris.csv --target species --skip", "a table: searched, and the best model saved as iris.mercer"),
+        ("mercer tune houses.csv --target price -log2p -4,-1,1 -b 1", "a regression, with intervals"),
+        usage="mercer tune [options] DATA [MODEL]",
+        add_help=False,
         description="Find the parameters of a machine and its kernel by cross-validation, as grid.py does, with its "
         "options, output and file of results. The last line is: C gamma rate; of a regression: C gamma epsilon mse; of "
-        "a one-class machine: nu gamma score.",
-        files="data_file",
+        "a one-class machine: nu gamma score. The best model of a table is trained on all rows and saved; that of "
+        "LIBSVM text if MODEL names a file. It takes every option of mercer train.",
+        files="data_file [model_file]",
         computes=True,
     )
-    add_data(parser, "the column to learn; tables need one", KINDS)
-    parser.add_argument("-s", "--machine", choices=_MACHINES, default="c_svc", help="-s 0, 3 or 2 (c_svc)")
-    parser.add_argument("-t", "--kernel", default="rbf", help="rbf, laplacian, poly or sigmoid, -t 1 to 3 (rbf)")
-    add_grid_options(parser)
+    parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
+    parser.add_argument("file", metavar="DATA", help=KINDS)
+    parser.add_argument("model", nargs="?", metavar="MODEL", type=Path, help="where to save the best model")
+    add_table_options(parser.add_argument_group("data"))
+    add_machine_options(parser.add_argument_group("machine"))
+    add_output_options(parser.add_argument_group("output"))
+    search = parser.add_argument_group("search")
+    add_grid_options(search)
     told = "begin,end,step of the exponents of 2, or null"
-    parser.add_argument(
+    search.add_argument(
         "-log2p", "--log2p", type=exponents, default="null", metavar="RANGE", help=f"of epsilon: {told} (null)"
     )
-    parser.add_argument(
+    search.add_argument(
         "-log2n", "--log2n", type=exponents, default="-6,-1,1", metavar="RANGE", help=f"of nu: {told} (-6,-1,1)"
     )
-    parser.add_argument("-out", "--out", metavar="FILE", help="where to write the rates; null: nowhere (DATA.out)")
-    parser.add_argument("-resume", "--resume", type=Path, metavar="FILE", help="a file of rates to go on from")
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but the last line")
+    search.add_argument("-out", "--out", metavar="FILE", help="where to write the rates; null: nowhere (DATA.out)")
+    search.add_argument("-resume", "--resume", type=Path, metavar="FILE", help="a file of rates to go on from")
 
 
-def add_grid_options(parser: argparse.ArgumentParser) -> None:
-    """The ranges, the folds, and what a fit may take."""
+def add_grid_options(parser: argparse._ActionsContainer) -> None:
+    """The ranges and the folds."""
     add = parser.add_argument
     told = "begin,end,step of the exponents of 2, or null for no search"
     add("-log2c", "--log2c", type=exponents, default="-5,15,2", metavar="RANGE", help=f"of C: {told} (-5,15,2)")
     add("-log2g", "--log2g", type=exponents, default="3,-15,-2", metavar="RANGE", help=f"of gamma: {told} (3,-15,-2)")
     add("-v", "--folds", type=int, default=5, help="of the cross-validation (5)")
     add("--skip", action="store_true", help="skip cells that provably lose; they have no rate then")
-    add("--seed", type=int, default=0, help="of the folds (0)")
-    add("-m", "--cache-size", type=float, default=1000, metavar="MB", help="memory for the search (1000)")
-    add("-e", "--tol", type=float, default=1e-3, help="largest violation of optimality to stop at (0.001)")
 
 
 def run(args: argparse.Namespace) -> None:
+    if args.model is not None and args.output is not None:
+        args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
+    args.output = args.output or args.model
+    expect_weights_fit(args)
+    if args.output is not None:
+        expect_model_name(args.output, ".onnx", ".c")
+    if format_of(args.file, args.format) == "libsvm":
+        _run_text(args)
+    else:
+        _run_table(args)
+
+
+def _run_text(args: argparse.Namespace) -> None:
+    """grid.py; and, if a model is asked for, svm-train with what was found."""
+    from mercer.cli import train
+    from mercer.cli.machines import build, class_weights
+
+    args.machine = _searched(args.machine or "c_svc")
+    data = read_rows(args.file, args.machine)
+    weights = class_weights(args.weight, set(data.y.tolist()))[0]
+    gamma = args.gamma or 1.0 / max(1, data.X.shape[1])
+    params, rate = _search(args, data, build(args, gamma, args.class_weight or weights), gamma)
+    if args.output is not None:
+        vars(args).update(params)
+        train.run(argparse.Namespace(**{**vars(args), "model": None, "folds": None, "quiet": True, "json": False}))
+    _tell(args, params, rate, args.output)
+
+
+def _run_table(args: argparse.Namespace) -> None:
+    """The same on a table, whose best model is trained on all rows and saved."""
+    from mercer.cli.machines import build, class_weights
+    from mercer.cli.train_table import around, model_path, read_table, save_table, trained
+    from mercer.files.atomic_write import checked_target
+    from mercer.runtime.progress import waiting
+
+    path = model_path(args)
+    checked_target(path)  # better now than after a search
+    args.machine = args.machine or AUTO
+    data = read_table(args)
+    weights, unknown = class_weights(args.weight, set(data.y.tolist()))
+    if unknown:
+        raise ValueError(f"--weight names {', '.join(map(repr, unknown))}, which no row of {data.source} has")
+    args.machine = _searched(args.machine)
+    gamma = "scale" if args.gamma is None else args.gamma
+    model = around(build(args, gamma, args.class_weight or weights), data, args)
+    params, rate = _search(args, data, model, gamma)
+    prefix = next(name for name in model.get_params() if name.endswith("__kernel")).removesuffix("kernel")
+    with waiting(f"training on {len(data.y):,} rows", args.quiet or args.json, verbose=args.verbose):
+        model.set_params(**{prefix + name: value for name, value in params.items()})
+        save_table(trained(model, (data.X, data.y), args), data, path)
+    if not args.quiet and not args.json:
+        print(f"trained on all {len(data.y):,} rows with these and saved as {path}")
+        print("the number is that of the best cell, and so a little too good: mercer easy judges on other rows")
+    _tell(args, params, rate, path)
+
+
+def _searched(machine: str) -> str:
+    if machine not in _MACHINES:
+        raise ValueError(f"mercer tune searches {', '.join(_MACHINES)}, not {machine}")
+    return machine
+
+
+def _search(args: argparse.Namespace, data: Data, model: Any, gamma: Any) -> tuple[dict[str, Any], float]:
     from mercer.cli.libsvm.grid_search import GridSearch
 
-    data = read_rows(args.file, args.machine) if format_of(args.file, args.format) == "libsvm" else _read_table(args)
-    search = GridSearch.of(args, data)
+    usual = {"C": args.C, "epsilon": args.epsilon, "nu": args.nu, "gamma": gamma}
+    search = GridSearch.of(args, data, model, args.machine, usual)
     known = read_rates(args.resume, search.letters, search.word) if args.resume is not None else {}
     out = args.out or (str(args.resume) if args.resume is not None else f"{Path(args.file).name}.out")
-    params, rate = search.run(known, None if out == "null" else Path(out))
-    print(" ".join(f"{value:g}" for value in (*params, rate)))
+    return search.run(known, None if out == "null" else Path(out))
+
+
+def _tell(args: argparse.Namespace, params: dict[str, Any], rate: float, path: Path | None) -> None:
+    if args.json:
+        print(json.dumps(params | {"rate": rate, "model_file": None if path is None else str(path)}))
+    else:
+        print(" ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in (*params.values(), rate)))
 
 
 def read_rows(file: str, machine: str = "c_svc") -> Data:
@@ -85,9 +159,3 @@ def read_rows(file: str, machine: str = "c_svc") -> Data:
     if data.X.shape[0] == 0:
         raise ValueError(f"{file} holds no rows")
     return data if machine == "epsilon_svr" else replace(data, y=integer_labels(data.y, data.source))
-
-
-def _read_table(args: argparse.Namespace) -> Data:
-    from mercer.cli.data import read_data
-
-    return read_data(args.file, args.format, args.target, regression=args.machine == "epsilon_svr", as_frame=True)

@@ -362,7 +362,9 @@ def numbers(y: Any) -> Floats:
     """One finite number per sample."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    several = (
+        "SVR and RLSRegressor learn several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    )
     refuse_masked(y, "y")
     y = single_column(y, several)
     refuse_non_numbers(y, "y")

@@ -25,6 +25,7 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
 ]
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from mercer.estimators.nu_svc import NuSVC
     from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
     from mercer.estimators.pegasos import PegasosSVC
+    from mercer.estimators.ranking import RankSVM
     from mercer.estimators.ridge_path import RLSClassifierCV, RLSRegressorCV
     from mercer.estimators.rls import RLSClassifier, RLSRegressor
     from mercer.estimators.svc import SVC
@@ -48,6 +50,7 @@ else:
         "nu_svc": "NuSVC",
         "nystrom_rls": "NystromRLS NystromRLSClassifier",
         "pegasos": "PegasosSVC",
+        "ranking": "RankSVM",
         "ridge_path": "RLSClassifierCV RLSRegressorCV",
         "rls": "RLSClassifier RLSRegressor",
         "svc": "SVC",

@@ -7,15 +7,20 @@ from mercer.features.expansion import (
     mercer_integral,
     mercer_violation,
 )
+from mercer.features.feature_analysis import kernel_feature_analysis
 from mercer.features.gaussian import GaussianSeries, RandomFourier
+from mercer.features.incomplete_cholesky import IncompleteCholesky, incomplete_cholesky
 from mercer.features.monomials import Monomials
 
 __all__ = [
     "GaussianSeries",
+    "IncompleteCholesky",
     "MercerExpansion",
     "Monomials",
     "Nystrom",
     "RandomFourier",
+    "incomplete_cholesky",
+    "kernel_feature_analysis",
     "mercer_expansion",
     "mercer_integral",
     "mercer_violation",

@@ -21,7 +21,7 @@ from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
 from mercer.runtime.progress import Reporter
 from mercer.tables.asked import ask
-from mercer.tables.frame import part_of
+from mercer.tables.frame import Frame, part_of
 
 
 def machine_of(model: Any) -> Any:
@@ -99,6 +99,10 @@ def out_of_fold(
     return np.asarray(out)
 
 
+def _rows(model: Any, X: Any, rows: Indices, train: Indices | None) -> Any:
+    return X.rows(rows) if isinstance(X, Frame) else _safe_split(model, X, None, rows, train)[0]
+
+
 def fold_machines(
     machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits
 ) -> Iterator[tuple[Any, Indices, Any]]:
@@ -112,8 +116,8 @@ def fold_machines(
         for train, test in splits:
             part = asked.settled()
             options = weight_option(part, None if weight is None else weight[train])
-            part.fit(*_safe_split(part, X, y, train), **options)
-            yield part, test, _safe_split(part, X, None, test, train)[0]
+            part.fit(_rows(part, X, train, None), y[train], **options)
+            yield part, test, _rows(part, X, test, train)
         return
     machine = asked.machine
     kernel = getattr(machine, "kernel_", None)

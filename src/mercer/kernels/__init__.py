@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
+from mercer.kernels.bandwidth import sigest
 from mercer.kernels.bessel import Bessel
 from mercer.kernels.columns import Categorical, Gower, OnColumns
 from mercer.kernels.composite import Normalised, PulledBack, Weighted
@@ -65,6 +66,7 @@ __all__ = [
     "kernel_accepts",
     "kernel_named",
     "rank_one",
+    "sigest",
 ]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that may be there

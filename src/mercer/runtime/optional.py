@@ -11,11 +11,15 @@ from mercer.errors import MissingExtraError
 EXTRAS: Final = {
     "matplotlib": "plot",
     "rich": "progress",
+    "pyarrow": "parquet",
     "onnx": "onnx",
     "qpsolvers": "qp",
     "clarabel": "qp",
     "piqp": "qp",
     "torch": "torch",
+    "formulaic": "formula",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 

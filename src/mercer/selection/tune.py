@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d
 
 from mercer.arrays import is_sparse, n_samples
 from mercer.engine import PlacedSamples, on_host, placed
-from mercer.errors import held_warnings, warn_user
+from mercer.errors import GuessWarning, held_warnings, warn_user
 from mercer.fitting.pipeline.fit import bytes_of, deadline_of
 from mercer.held_out.folds import folds_of
 from mercer.held_out.machines import weight_option
@@ -24,7 +24,16 @@ from mercer.runtime.progress import Reporter
 from mercer.runtime.threads import effective_n_threads
 from mercer.selection.cells import Cells
 from mercer.selection.criteria import CRITERIA, check_criterion
-from mercer.selection.grids import by_kernel, default_grid, edges_of, points_of, prefix_and_machine, price_of, with_own
+from mercer.selection.grids import (
+    QUICK,
+    by_kernel,
+    default_grid,
+    edges_of,
+    points_of,
+    prefix_and_machine,
+    price_of,
+    with_own,
+)
 from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen
 from mercer.selection.scoring import counts_mistakes, ends_of, scorer_of
 from mercer.selection.search import Search, fit_fold_by_fold
@@ -65,12 +74,12 @@ def tune(
         The samples, as for the estimator's `fit`: also a table, a list of strings, or a square kernel matrix.
     y : array of shape (n_samples,), optional
         The targets, as for the estimator's `fit`.
-    grid : dict or list of dicts, optional
+    grid : dict, list of dicts or "quick", optional
         Values to try for each parameter, such as {"C": [1, 10], "gamma": [0.01, 0.1]}. `gamma` stands for
         `kernel__gamma` of a kernel object, and names of a Pipeline's last step or a Tabular's machine need no prefix.
         The largest mean score wins, the first of several, as in GridSearchCV. None makes a grid for the data as the
-        machine sees them; the estimator's own parameters then stay unless the best cell is better by more than one
-        standard error of the difference over the folds.
+        machine sees them, and "quick" one of at most a fifth as many cells; the estimator's own parameters then stay
+        unless the best cell is better by more than one standard error of the difference over the folds.
     cv : int, splitter or list of (train, test), default=5
         As in scikit-learn's GridSearchCV, but that a number means folds of shuffled rows, always the same ones:
         StratifiedKFold(5, shuffle=True, random_state=0), or KFold where y has no classes. GridSearchCV's folds of
@@ -134,10 +143,10 @@ def tune(
     elif is_sparse(X) and not isinstance(X, PlacedSamples):
         X = sp.csr_array(X)  # whose rows can be taken
     own = None
-    if grid is None:
+    if grid is None or (isinstance(grid, str) and grid == QUICK):
         steps = Steps(clone(estimator))
         seen = steps.fit(X, y, sample_weight)
-        grid = default_grid(machine, seen, steps.target(y))
+        grid = default_grid(machine, seen, steps.target(y), quick=grid is not None)
         if not grid:
             raise ValueError(f"there is no default grid for {machine!r}; give one, such as grid={{'C': [1, 10]}}")
         points, own = with_own(estimator, points_of(estimator, grid))
@@ -178,8 +187,9 @@ def tune(
     search.close()
     with held_warnings() as of_end:
         result = _conclude(search, shared, interrupted, refit, one_standard_error, own)
-    # Each once; fits that ended early are counted in the conclusion.
-    early = {warning for warning in of_fits if issubclass(warning[1], ConvergenceWarning)}
+    # Each once; fits that ended early are counted in the conclusion, and what a column holds is told by the refit.
+    told_later = (ConvergenceWarning, GuessWarning) if result.best_estimator_ is not None else ConvergenceWarning
+    early = {warning for warning in of_fits if issubclass(warning[1], told_later)}
     for message, category in dict.fromkeys([*(one for one in of_fits if one not in early), *of_end]):
         warn_user(message, category)
     return result

@@ -140,9 +140,10 @@ attach_named(Tuned)
 _SHARED_DOCS = """
     Parameters
     ----------
-    grid : dict or list of dicts, optional
-        Values to try for each parameter. None makes a grid for the data; parameters then stay as the estimator has
-        them unless the best cell is better by more than one standard error of the difference over the folds.
+    grid : dict, list of dicts or "quick", optional
+        Values to try for each parameter. None makes a grid for the data, "quick" a smaller one; parameters then stay
+        as the estimator has them unless the best cell is better by more than one standard error of the difference over
+        the folds.
     estimator : {name} or Pipeline that ends in one, optional
         With all parameters that are not searched; None is {name}().
     cv : int, splitter or list of (train, test), default=5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, Final
 
@@ -24,6 +25,29 @@ DATE_FORMS: Final = ("ISO", *_ORDERS)
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 Cells = NDArray[Any]
+_PADDED_CELL: Final = re.compile(r"\n[+-]?0[0-9]")
+_OF_NUMBERS: Final = b"0123456789+-.eE\n"
+_OF_HOLES: Final = frozenset("".join(MISSING).encode() + b" ?")
+
+
+def plain_numbers(texts: Sequence[str]) -> Floats | None:
+    """A column of texts as numbers, NaN in its holes; None unless every cell is a number as `number` has it, or a hole.
+
+    Cells that are written plainly are looked at all at once, and only others one by one.
+    """
+    joined = "\n" + "\n".join(texts)
+    if not joined.isascii() or _PADDED_CELL.search(joined):
+        return None
+    others = frozenset(joined.encode().translate(None, _OF_NUMBERS))
+    if others - _OF_HOLES:
+        return None
+    try:
+        if not others:  # what is left to float() is the grammar of NUMBER
+            return np.array(texts, dtype=np.float64)
+    except ValueError:
+        pass  # an empty cell, or a date
+    values, wrong = as_numbers(cells_of(texts))
+    return None if wrong is not None or np.isnan(values).all() else values
 
 
 def is_missing(item: Any) -> bool:
@@ -160,3 +184,15 @@ def _converted(cells: Cells, convert: Any) -> tuple[Floats, int | None]:
         elif wrong is None:
             wrong = row
     return out, wrong
+
+
+def words_among(cells: Cells) -> tuple[list[str], int | None]:
+    """The texts without a digit in a column of numbers; and the first row that holds something else, or None."""
+    words: dict[str, None] = {}
+    for row, item in enumerate(cells.tolist()):
+        if item is None or number(item) is not None:
+            continue
+        if not isinstance(item, str) or any(letter.isdigit() for letter in item):
+            return list(words), row
+        words[item] = None
+    return list(words), None

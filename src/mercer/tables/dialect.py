@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
@@ -31,6 +33,10 @@ _DIGITS: Final = rf"[0-9]{{1,3}}(?:(?:{BLANK}|['’])[0-9]{{3}})+(?:[.,][0-9]+)?
 WITH_UNIT: Final = re.compile(
     rf"([+−-]?)(?:({_UNIT}){BLANK}?([+−-]?)({_DIGITS})|({_DIGITS}){BLANK}?({_UNIT}))", re.UNICODE
 )
+# Any short word after a number may be a unit, if a whole column has it: km, °C, m², km/h, bpm.
+_MEASURED: Final = re.compile(rf"([+−-]?)({_DIGITS}){BLANK}?(°?[^\W\d_]{{1,3}}(?:[²³]|/[^\W\d_]{{1,3}})?)", re.UNICODE)
+_CLOCK: Final = re.compile(r"([0-9]{1,3}):([0-5][0-9])(?::([0-5][0-9]))?")  # 7:30, 1:05:32
+TIME: Final = ":"  # the unit of what a clock shows
 _SEPARATORS: Final = (",", ";", "\t", "|")
 # Signs beside letters that Western tables hold: a file with others is likely to be in an encoding of elsewhere.
 _WESTERN_SIGNS: Final = frozenset("€£§°²³½–—‘’“”„…´«»©®")
@@ -152,18 +158,20 @@ def _split(head: str, mark: str) -> list[str] | None:
 
 
 def with_points(
-    header: list[str], columns: list[Any], name: str, asked: str | None, before: str | None
+    header: list[str], columns: list[Any], name: str, asked: str | None, before: str | None, plain: list[bool]
 ) -> tuple[list[Any], str | None]:
     """The columns, their numbers written with a decimal point and no mark for thousands; and the file's own mark.
 
-    A cell that is no number stays as it is, for whoever reads the column to complain of.
+    A cell that is no number stays as it is, for whoever reads the column to complain of. Of a `plain` column it is
+    known that all cells are numbers with a point, or holes.
     """
-    cells = [[text.strip() for text in column if text.strip() not in MISSING] for column in columns]
-    kinds = [_kind(column) for column in cells]
+    kinds = [
+        _kind_of_plain(column) if is_plain else _kind(column) for column, is_plain in zip(columns, plain, strict=True)
+    ]
     told = {asked} if asked is not None else {kind for kind in kinds if kind in (",", ".")}
     mark = told.pop() if len(told) == 1 else before if not told else None
     out = []
-    for title, column, kind in zip(header, columns, kinds, strict=True):
+    for title, column, kind, is_plain in zip(header, columns, kinds, plain, strict=True):
         if kind == "1,234":
             if mark is None:
                 some = next(text for text in column if "," in text and WITH_COMMA.fullmatch(text.strip())).strip()
@@ -176,7 +184,8 @@ def with_points(
             kind = "," if mark == "," else ""
         elif asked is not None and kind in (",", ".") and kind != asked:
             kind = ""
-        out.append([_with_point(text, kind) for text in column] if kind else column)
+        same = not kind or (is_plain and kind == ".")
+        out.append(column if same else [_with_point(text, kind) for text in column])
     return out, mark
 
 
@@ -187,16 +196,28 @@ def _with_point(text: str, mark: str) -> str:
     return text.replace("." if mark == "," else ",", "").replace(",", ".")
 
 
-def _kind(cells: Sequence[str]) -> str:
+def _kind_of_plain(cells: Sequence[str]) -> str:
+    """`_kind` where all cells are numbers with a point, or holes."""
+    marked = (text.strip() for text in cells if "." in text)
+    first = next(marked, None)
+    if first is None:
+        return ""
+    return "1.234" if _GROUPS.fullmatch(first) and all(_GROUPS.fullmatch(text) for text in marked) else "."
+
+
+def _kind(column: Sequence[str]) -> str:
     """The decimal mark of a column of which most cells are numbers, '1,234' or '1.234' if it may mean thousands.
 
     '' if there is none, or not the same in all numbers.
     """
-    comma = [text for text in cells if WITH_COMMA.fullmatch(text)]
-    point = [text for text in cells if WITH_POINT.fullmatch(text) or NUMBER.fullmatch(text)]
-    numbers, others = (comma, point) if len(comma) >= len(point) else (point, comma)
+    cells = Counter(text.strip() for text in column)  # most columns of texts have few that differ
+    known = {text: count for text, count in cells.items() if text not in MISSING}
+    comma = {text for text in known if WITH_COMMA.fullmatch(text)}
+    point = {text for text in known if WITH_POINT.fullmatch(text) or NUMBER.fullmatch(text)}
+    counts = [sum(known[text] for text in found) for found in (comma, point)]
+    numbers, others = (comma, point) if counts[0] >= counts[1] else (point, comma)
     marked = [text for text in numbers if "," in text or "." in text]
-    if 2 * len(numbers) <= len(cells) or not marked or not set(others) <= set(numbers):
+    if 2 * max(counts) <= sum(known.values()) or not marked or not others <= numbers:
         return ""
     if len(others) < len(numbers):
         return "," if numbers is comma else "."
@@ -211,11 +232,13 @@ def without_units(header: list[str], columns: list[Any], name: str, before: Unit
     """
     out, units = [], {}
     for title, column in zip(header, columns, strict=True):
-        found = [_parted(text.strip()) for text in column]
-        known = {part[1] for part in found if part is not None}
-        others = [text.strip() for text, part in zip(column, found, strict=True) if part is None]
-        odd = [text for text in others if text not in MISSING]
-        if len(known) != 1 or 2 * len(odd) >= len(odd) + len(column) - len(others) or any(map(looks_numeric, odd)):
+        counts = Counter(column)
+        found = {text: _parted(text.strip()) for text in counts}
+        known = {part[1] for part in found.values() if part is not None}
+        odd = [text for text, part in found.items() if part is None and text.strip() not in MISSING]
+        n_odd = sum(counts[text] for text in odd)
+        n_parted = sum(counts[text] for text, part in found.items() if part is not None)
+        if len(known) != 1 or n_odd >= n_parted or any(looks_numeric(text.strip()) for text in odd):
             out.append(column)
             continue
         units[title] = known.pop()
@@ -223,13 +246,23 @@ def without_units(header: list[str], columns: list[Any], name: str, before: Unit
             raise ValueError(
                 f"{name}: the column {title!r} is in {units[title]}, but the model was trained on {before[title]}"
             )
-        out.append([text if part is None else part[0] for part, text in zip(found, column, strict=True)])
+        plain = {text: text if part is None else part[0] for text, part in found.items()}
+        out.append([plain[text] for text in column])
     return out, units
 
 
 def _parted(text: str) -> tuple[str, str] | None:
     """A number's text and its unit; None where the text is something else."""
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        seconds = 0
+        for part in filter(None, clock.groups()):
+            seconds = 60 * seconds + int(part)
+        return str(seconds), TIME
+    measured = _MEASURED.fullmatch(text)
     found = WITH_UNIT.fullmatch(text)
+    if found is None and measured is not None and not (NUMBER.fullmatch(text) or PADDED.match(text)):
+        return measured[1].replace("−", "-") + _GROUPING.sub("", measured[2]), measured[3]
     if found is None:
         return None
     sign, unit_first, second_sign, after, before, unit_last = found.groups()
@@ -239,9 +272,31 @@ def _parted(text: str) -> tuple[str, str] | None:
     return sign + _GROUPING.sub("", after or before), unit_first or unit_last
 
 
+def quantity(value: float, unit: str = "") -> str:
+    """A number with four digits as people write it, 71,310 € or 0.04213, and not 7.131e+04."""
+    if not math.isfinite(value):
+        return str(value)
+    if unit == TIME:
+        return clock(value)
+    size = abs(value)
+    if 1e15 > size >= 1e3:
+        digits = 3 - math.floor(math.log10(size))
+        text = f"{round(value, digits):,.0f}"
+    else:
+        text = f"{value:.4g}"
+    return f"{text} {unit}".rstrip() if unit not in ("$", "£", "¥", "₹") else f"{unit}{text}"
+
+
+def clock(seconds: float) -> str:
+    """As a clock shows it: 5:32, or 1:05:32 from an hour on."""
+    minutes, rest = divmod(round(abs(seconds)), 60)
+    shown = f"{minutes}:{rest:02d}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+    return f"-{shown}" if round(seconds) < 0 else shown
+
+
 def units_told(units: Units) -> str:
     """In words, for a report."""
-    return ", ".join(f"{title} in {unit}" for title, unit in units.items())
+    return ", ".join(f"{title} {'as time' if unit == TIME else f'in {unit}'}" for title, unit in units.items())
 
 
 def to_text(units: Units) -> str | None:

@@ -1,4 +1,4 @@
-"""What a table's columns become: numbers standardised, categories one-hot, dates, words, or nothing; and which of it.
+"""What a table's columns become: numbers standardised, categories one-hot, dates, words, or nothing.
 
 Each class is one way, as plain values that a file can hold. Ways of different kinds count alike in a distance: two rows
 differ by 2 in the square, in the mean over a standardised number, where their categories differ, and at most by about
@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, sums_by
-from mercer.tables.cells import Cells, as_numbers, as_seconds, date_forms, holes, level, number, seconds, truth
-from mercer.tables.dialect import looks_numeric
-from mercer.tables.frame import Frame
+from mercer.tables.cells import Cells, as_numbers, as_seconds, holes, level, truth, words_among
+from mercer.tables.dialect import quantity
 
 CYCLES: Final = {"time of day": 86400.0, "time of year": 365.2425 * 86400.0}  # seconds
-# An index that a frame or a spreadsheet wrote, or a column that says that it is one: id, customer_id, CustomerID, nr.
-_IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|nr|no|(.*[_ .-])?id([_ .-].*)?)|.*[a-z0-9](Id|ID)")
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,9 @@ class Numbers:
     def encode(self, cells: Cells) -> Any:
         values, wrong = as_numbers(cells)
         if wrong is not None:
-            raise _wrong_cell(self.name, wrong, cells, "a number")
+            wrong = words_among(cells)[1]
+            if wrong is not None:
+                raise _wrong_cell(self.name, wrong, cells, "a number")
         finite_or_hole(values, self.name)
         empty = np.isnan(values)
         scaled = (np.where(empty, self.fill, values) - self.centre) / self.scale
@@ -168,7 +167,7 @@ class Words:
         indices: list[int] = []
         ends = [0]
         for item in cells.tolist():
-            counts = Counter(place[word] for word in _words(item) if word in place)
+            counts = Counter(place[word] for word in words_of(item) if word in place)
             entries = {j: counts[j] * self.weights[j] for j in sorted(counts)}
             length = float(np.sqrt(sum(value * value for value in entries.values())))
             indices += entries
@@ -236,7 +235,7 @@ def _mark(column: Any) -> list[str]:
 
 
 def _holes_told(count: int, fill: float | str) -> str:
-    shown = f"{fill:.4g}" if isinstance(fill, float) else fill
+    shown = quantity(fill) if isinstance(fill, float) else fill
     return f"; {_count(count, 'hole')} filled with the median {shown} and marked" if count else ""
 
 
@@ -253,12 +252,12 @@ def _wrong_cell(name: str, row: int, cells: Cells, kind: str) -> ValueError:
 
 def vocabulary(cells: Cells) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """The words of at least two texts, since one that a single row has says nothing of others; and their weights."""
-    rows = Counter(word for item in cells.tolist() for word in set(_words(item)))
+    rows = Counter(word for item in cells.tolist() for word in set(words_of(item)))
     words = sorted(word for word, count in rows.items() if count > 1)
     return tuple(words), tuple(float(np.log((1 + len(cells)) / (1 + rows[word])) + 1) for word in words)
 
 
-def _words(item: Any) -> list[str]:
+def words_of(item: Any) -> list[str]:
     return [] if item is None else re.findall(r"\w+", str(item).lower())
 
 
@@ -275,172 +274,3 @@ def moments(values: Floats, weight: Floats) -> tuple[float, float]:
     centre = float(np.average(shares, weights=mass))
     deviation = float(np.sqrt(np.average((shares - centre) ** 2, weights=mass)))
     return centre * largest, deviation * largest or 1.0
-
-
-# --- which encoding each column gets, by what its cells hold and what was asked for -----------------------------------
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What was asked for: names of columns to leave out, to take alone, to read as categories, to count words of."""
-
-    drop: tuple[str, ...] = ()
-    only: tuple[str, ...] | None = None
-    categorical: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    standardise: bool = True
-
-    @property
-    def named(self) -> set[str]:
-        """Columns that are asked for, and so not left out on a guess."""
-        return {*(self.only or ()), *self.categorical, *self.text}
-
-    def check(self, names: list[str]) -> None:
-        """Raise ValueError for a column that the table has not, or that is asked for and left out at once."""
-        for word in ("drop", "only", "categorical", "text"):
-            unknown = [name for name in getattr(self, word) or () if name not in names]
-            if unknown:
-                known = ", ".join(map(repr, names))
-                raise ValueError(f"{word} names the column {unknown[0]!r}, which the table has not; it has {known}")
-        both = set(self.drop) & self.named or set(self.categorical) & set(self.text)
-        if both:
-            raise ValueError(f"the column {min(both)!r} is asked for in two ways that exclude each other")
-
-
-def encodings_for(frame: Frame, wishes: Wishes, weight: Floats) -> list[Encoding]:
-    """One encoding for each column; ValueError where nothing is left to learn from."""
-    wishes.check(frame.names)
-    asked = replace(wishes, categorical=(*wishes.categorical, *(frame.categories - set(wishes.text))))
-    found = [_encoding(name, column, asked, weight) for name, column in zip(frame.names, frame.columns, strict=True)]
-    if all(isinstance(one, LeftOut) for one in found):
-        told = "; ".join(f"{one.name!r}: {one.description}" for one in found)
-        raise ValueError(
-            f"with n_samples={len(frame)} no column is left to learn from ({told}); what is named in only, "
-            "categorical or text is not left out"
-        )
-    return found
-
-
-def _encoding(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
-    if name in wishes.drop or (wishes.only is not None and name not in wishes.only):
-        return LeftOut(name, "as asked", guessed=False)
-    if name in wishes.text:
-        words, weights = vocabulary(cells)
-        return Words(name, words, weights) if words else LeftOut(name, "no word stands in two rows", guessed=False)
-    empty = holes(cells)
-    if empty.all():
-        return LeftOut(name, "empty in every row", guessed=False)
-    if name in wishes.categorical:
-        return _levels(name, cells)
-    if cells.dtype.kind == "M":
-        return _dates(name, cells, "ISO", weight)
-    if cells.dtype.kind in "iuf":
-        return _numbers(name, as_numbers(cells)[0], wishes, weight)
-    return _of_objects(name, cells, wishes, weight)
-
-
-def _of_objects(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
-    items = [item for item in cells.tolist() if item is not None]
-    if all(truth(item) is not None for item in items):
-        spelt = [None if item is None else str(truth(item)) for item in cells]
-        return _levels(name, np.array(spelt, dtype=object), truth_values=True)
-    are_numbers = [number(item) is not None for item in items]
-    if all(are_numbers):
-        return _numbers(name, as_numbers(cells)[0], wishes, weight)
-    _expect_one_kind(name, cells, are_numbers, "numbers")
-    _expect_plain_numbers(name, cells)
-    forms = date_forms(items)
-    if len(forms) > 1:
-        return LeftOut(
-            name, f"dates such as {items[0]} may begin with the day or the month; write {_iso(items[0])}", guessed=True
-        )
-    if forms:
-        return _dates(name, cells, forms[0], weight)
-    _expect_one_kind(name, cells, [seconds(item, "ISO") is not None for item in items], "dates")
-    distinct = len({level(item) for item in items})
-    # In a table of few rows every text may be different and yet a category.
-    if distinct > max(20, len(items) / 2) and name not in wishes.named:
-        if distinct == len(items) and not any(" " in str(item) for item in items):
-            return LeftOut(name, "an identifier, different in every row", guessed=True)
-        return LeftOut(name, f"{distinct:,} different texts in {len(items):,} rows", guessed=True)
-    return _levels(name, cells)
-
-
-def _numbers(name: str, values: Floats, wishes: Wishes, weight: Floats) -> Encoding:
-    finite_or_hole(values, name)
-    known = values[~np.isnan(values)]
-    n_holes = len(values) - len(known)
-    if known.min() == known.max() and not n_holes:
-        return LeftOut(name, f"{known[0]:g} in every row", guessed=False)
-    if name not in wishes.named and _is_identifier(name, known):
-        return LeftOut(name, "an identifier, by its name and since most rows have their own", guessed=True)
-    fill = _median(values, weight)
-    centre, scale = moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
-    return Numbers(name, fill, centre, scale, n_holes, wishes.standardise)
-
-
-def _is_identifier(name: str, known: Floats) -> bool:
-    called = _IDENTIFIER.fullmatch(name.strip()) is not None
-    return called and bool((known % 1 == 0).all()) and 2 * len(np.unique(known)) > len(known)
-
-
-def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
-    empty = holes(cells)
-    levels = sorted({level(item) for item, hole in zip(cells.tolist(), empty, strict=True) if not hole})
-    if len(levels) == 1 and not empty.any():
-        return LeftOut(name, f"{levels[0]} in every row", guessed=False)
-    return Levels(name, tuple(levels), int(empty.sum()), truth_values)
-
-
-def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
-    values, _ = as_seconds(cells, form)
-    known = values[~np.isnan(values)]
-    n_holes = len(values) - len(known)
-    if known.min() == known.max() and not n_holes:
-        return LeftOut(name, "the same date in every row", guessed=False)
-    has_times = bool((known % CYCLES["time of day"] != 0).any())
-    spans_years = bool(np.ptp(known) > CYCLES["time of year"])
-    cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
-    fill = _median(values, weight)
-    return Dates(name, form, fill, *moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
-
-
-def _median(values: Floats, weight: Floats) -> float:
-    """Of what is known; a weight of 2 counts as two rows do."""
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values[known], kind="stable")]
-    reached = np.cumsum(weight[order])
-    middle = [int(np.searchsorted(reached, reached[-1] / 2, side=side)) for side in ("left", "right")]
-    below, above = (float(values[order[min(place, len(order) - 1)]]) for place in middle)
-    return below + (above - below) / 2
-
-
-def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:
-    """Raise ValueError where most of the cells are of one kind, and some are not: those are mistakes, or codes."""
-    if 2 * sum(are) <= len(are):
-        return
-    rows = np.flatnonzero(~holes(cells))[~np.array(are)]
-    more = f" (and {len(rows) - 1:,} more such rows)" if len(rows) > 1 else ""
-    raise ValueError(
-        f"row {rows[0] + 1} of the column {name!r} holds {cells[rows[0]]!r:.40}{more}, but {sum(are):,} rows hold "
-        f"{kind}; correct or empty the cell, or name the column in categorical or drop"
-    )
-
-
-def _expect_plain_numbers(name: str, cells: Cells) -> None:
-    """Raise ValueError where most of the cells are numbers to a person, but not all to a program: 57,9 and 1 200 €."""
-    known = np.flatnonzero(~holes(cells))
-    spelt = [row for row in known if isinstance(cells[row], str) and looks_numeric(cells[row])]
-    if 2 * len(spelt) <= len(known):
-        return
-    row = next(row for row in spelt if number(cells[row]) is None)
-    raise ValueError(
-        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows "
-        "hold numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a "
-        "frame: as numbers), or name the column in categorical or drop"
-    )
-
-
-def _iso(item: Any) -> str:
-    found = seconds(item, "day first")
-    return str(np.datetime64(int(found or 0), "s").astype("datetime64[D]"))

@@ -17,12 +17,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from mercer.arrays import Floats, Indices, is_sparse
-from mercer.errors import warn_user
+from mercer.errors import GuessWarning, warn_user
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.tables.cells import holes
-from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Wishes, encodings_for, moments
+from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments
 from mercer.tables.frame import Frame, frame_of
 
 
@@ -32,6 +33,7 @@ def tabular(
     drop: Sequence[str] = (),
     only: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
     text: Sequence[str] = (),
     missing: str = "impute",
     standardise: bool = True,
@@ -48,6 +50,8 @@ def tabular(
         Columns to take, and no others, whatever they look like.
     categorical : sequence of str, default=()
         Columns of categories, such as codes that are written as numbers.
+    numeric : sequence of str, default=()
+        Columns of numbers, whatever they are called; words among them are holes.
     text : sequence of str, default=()
         Columns of texts, of which the words are counted.
     missing : {"impute", "drop"}, default="impute"
@@ -72,7 +76,14 @@ def tabular(
     ['yes', 'no']
     """
     return Tabular(
-        estimator, drop=drop, only=only, categorical=categorical, text=text, missing=missing, standardise=standardise
+        estimator,
+        drop=drop,
+        only=only,
+        categorical=categorical,
+        numeric=numeric,
+        text=text,
+        missing=missing,
+        standardise=standardise,
     )
 
 
@@ -105,9 +116,10 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
 
     Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction
     gets none. Dates become seconds, standardised, with the time of day and of the year if they have them. A hole is
-    filled with the median, or is a level of its own, and a column marks it. Identifiers, and texts that differ in most
-    rows, are left out, with a warning. For a regression y is standardised too, so that `C` and `epsilon` mean the same
-    whatever y is measured in; predictions are in y's own unit, the certificate of `estimator_` is not.
+    filled with the median, or is a level of its own, and a column marks it. Of texts that differ in most rows the words
+    are counted if they recur; others, and identifiers, are left out, with a warning. For a regression y is standardised
+    too, so that `C` and `epsilon` mean the same whatever y is measured in; predictions are in y's own unit, the
+    certificate of `estimator_` is not.
 
     Prediction finds its columns by name, in any order. It ignores others, and raises an error that names those missing.
 
@@ -121,6 +133,8 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         Columns to take, and no others. What is named here is taken, even if it looks like an identifier.
     categorical : sequence of str, default=()
         Columns of categories, such as codes that are written as numbers.
+    numeric : sequence of str, default=()
+        Columns of numbers, whatever they are called; words among them are holes.
     text : sequence of str, default=()
         Columns of texts, of which the words are counted.
     missing : {"impute", "drop"}, default="impute"
@@ -158,6 +172,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         drop: Sequence[str] = (),
         only: Sequence[str] | None = None,
         categorical: Sequence[str] = (),
+        numeric: Sequence[str] = (),
         text: Sequence[str] = (),
         missing: str = "impute",
         standardise: bool = True,
@@ -166,6 +181,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         self.drop = drop
         self.only = only
         self.categorical = categorical
+        self.numeric = numeric
         self.text = text
         self.missing = missing
         self.standardise = standardise
@@ -219,16 +235,14 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
             self.feature_names_in_ = np.array(frame.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        for one in encodings:
-            if isinstance(one, LeftOut) and one.guessed:
-                remedy = "name it in drop if that is right, else in only, categorical or text"
-                warn_user(f"the column {one.name!r} is {one.description}; {remedy}", UserWarning)
+        for told in guesses(frame, encodings, wishes).values():
+            warn_user(told, GuessWarning)
         return self
 
     def wishes(self) -> Wishes:
         """What the parameters ask of the columns."""
         lists: dict[str, Any] = {}
-        for word in ("drop", "only", "categorical", "text"):
+        for word in WISHES:
             value = getattr(self, word)
             if isinstance(value, str):
                 raise TypeError(f"{word}={value!r} must be a list of names: {word}=[{value!r}]")
@@ -246,7 +260,12 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
             The table.
         """
         check_is_fitted(self)
-        return _encoded(self._matched(frame_of(X)), self.columns_)
+        frame = self._matched(frame_of(X))
+        for one, cells in zip(self.columns_, frame.columns, strict=True):
+            told = None if one.name in self.numeric else strange_words(one, cells)
+            if told is not None:
+                warn_user(told, GuessWarning)
+        return _encoded(frame, self.columns_)
 
     def decode(self, rows: Any) -> Any:
         """The cells of rows as `estimator_` sees them: an array of objects with all columns of the table.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,9 @@ class Frame:
 
     def rows(self, chosen: Indices) -> Frame:
         """Some of the rows, in this order."""
-        return Frame(self.names, [column[chosen] for column in self.columns], self.named, self.categories)
+        some = copy(self)
+        some.columns = [column[chosen] for column in self.columns]
+        return some
 
 
 def frame_of(X: Any) -> Frame:

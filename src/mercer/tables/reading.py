@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Collection
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,52 +14,115 @@ import numpy as np
 from mercer.arrays import Floats, Indices
 from mercer.runtime.optional import require
 from mercer.tables import dialect
-from mercer.tables.cells import is_missing
+from mercer.tables.cells import is_missing, plain_numbers
 from mercer.tables.dialect import INTEGER, NUMBER, PADDED, Dialect
 from mercer.tables.frame import frame_of
 
 
-def read_csv(content: bytes, name: str, asked: Dialect, before: Dialect) -> tuple[list[str], list[Any], Dialect]:
-    """The names in the first line, the texts below each of them, and how the file is written.
+@dataclass(frozen=True)
+class Table:
+    """The columns of a file by name, how it is written, and its cells as they stand there."""
 
-    What is not asked for is read off the file, or, if that does not tell, was so `before`.
+    header: list[str]
+    columns: list[Any]  # of texts, numbers, or whatever a Parquet file holds
+    dialect: Dialect
+    cells: list[Any]
+
+
+def read_csv(
+    content: bytes,
+    name: str,
+    asked: Dialect,
+    before: Dialect,
+    texts_of: Collection[str] | None = None,
+    target: str | None = None,
+) -> Table:
+    """The columns under the names in the first line: texts, or, unless they are among `texts_of`, also numbers.
+
+    What is not asked for is read off the file, or, if that does not tell, was so `before`. Names of classes keep what
+    looks like a unit: a target loses it if it has more values than there are likely to be classes.
     """
     text, encoding = dialect.decoded(content, name, asked.encoding, before.encoding)
     mark = asked.separator or dialect.separator_of(text, name, before.separator)
+    header, cells = _cells_of(text, mark, name)
+    na = asked.na or before.na
+    texts = list(dialect.with_holes(cells, na))
+    kept = header if texts_of is None else (*texts_of, target)
+    plain = [None if title in kept else plain_numbers(column) for title, column in zip(header, texts, strict=True)]
+    known = dialect.from_text(before.units)
+    slow = [
+        k
+        for k, title in enumerate(header)
+        if plain[k] is None
+        and (texts_of is None or title in known or title not in kept or (title == target and len(set(texts[k])) > 20))
+    ]
+    without, units = dialect.without_units([header[k] for k in slow], [texts[k] for k in slow], name, known)
+    for k, column in zip(slow, without, strict=True):
+        texts[k] = column
+    are_plain = [values is not None for values in plain]
+    columns, decimal = dialect.with_points(header, texts, name, asked.decimal, before.decimal, are_plain)
+    for k, title in enumerate(header):
+        if columns[k] is not texts[k] or texts[k] is not cells[k]:  # it is written otherwise now
+            plain[k] = None if title in kept else plain_numbers(columns[k])
+        columns[k] = columns[k] if plain[k] is None else plain[k]
+    return Table(header, columns, Dialect(mark, decimal, encoding, dialect.to_text(units), na), cells)
+
+
+def _cells_of(text: str, mark: str, name: str) -> tuple[list[str], list[Any]]:
+    """The names in the first line, and the texts below each of them."""
+    found = _unquoted_cells(text, mark) or _quoted_cells(text, mark, name)
+    header = [column[0].strip() for column in found]
+    if not header:
+        raise ValueError(f"{name} is empty; its first line must name the columns")
+    repeated = [title for title in header if header.count(title) > 1]
+    if repeated:
+        raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice; rename one of the two")
+    return header, [column[1:] for column in found]
+
+
+def _unquoted_cells(text: str, mark: str) -> list[list[str]] | None:
+    """The columns of a text without quotation marks, all of whose lines have the same number of cells; else None.
+
+    It is cut all at once, in a third of the time that Python's reader takes.
+    """
+    text = text.replace("\r\n", "\n").removesuffix("\n")
+    if '"' in text or "\r" in text or not mark.isascii():
+        return None
+    letters = np.frombuffer(text.encode(), dtype=np.uint8)
+    ends = np.append(np.flatnonzero(letters == ord("\n")), len(letters))
+    before = np.searchsorted(np.flatnonzero(letters == ord(mark)), ends)  # marks up to the end of each line
+    width = int(before[0]) + 1
+    if width < 2 or (np.diff(before) != width - 1).any():
+        return None
+    cells = text.replace("\n", mark).split(mark)
+    return [cells[k::width] for k in range(width)]
+
+
+def _quoted_cells(text: str, mark: str, name: str) -> list[list[str]]:
+    """The columns of any text; ValueError for a line with fewer or more cells than the first."""
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
+    body: list[list[str]] = []
     try:
-        header = [title.strip() for title in next(rows, [])]
-        if not header:
-            raise ValueError(f"{name} is empty; its first line must name the columns")
-        repeated = [title for title in header if header.count(title) > 1]
-        if repeated:
-            raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice; rename one of the two")
-        body = []
         for row in rows:
-            if len(row) != len(header):
-                if not row:
-                    continue  # an empty line
+            if not body or len(row) == len(body[0]):
+                body.append(row)
+            elif row:  # else an empty line
                 raise ValueError(
-                    f"{name}:{rows.line_num}: {len(row)} fields, but {len(header)} columns are named, separated by "
+                    f"{name}:{rows.line_num}: {len(row)} fields, but {len(body[0])} columns are named, separated by "
                     f"{mark!r}; is another meant (--separator)?"
                 )
-            body.append(row)
     except csv.Error as error:
         raise ValueError(f"{name}:{rows.line_num}: {error}; is a quotation mark missing?") from None
-    texts: list[Any] = [list(column) for column in zip(*body, strict=True)] if body else [[] for _ in header]
-    na = asked.na or before.na
-    plain, units = dialect.without_units(header, dialect.with_holes(texts, na), name, dialect.from_text(before.units))
-    columns, decimal = dialect.with_points(header, plain, name, asked.decimal, before.decimal)
-    return header, columns, Dialect(mark, decimal, encoding, dialect.to_text(units), na)
+    return [list(column) for column in zip(*body, strict=True)]
 
 
-def read_parquet(source: Any) -> tuple[list[str], list[Any]]:
-    """The names of the columns, and the columns; by pyarrow, or by polars where only that is installed."""
+def read_parquet(source: Any, na: str | None = None) -> Table:
+    """The columns of a Parquet file; by pyarrow, or by polars where only that is installed."""
     if find_spec("pyarrow") is None and find_spec("polars") is not None:
         frame = frame_of(require("polars", "reading Parquet").read_parquet(source))
     else:
         frame = frame_of(require("pyarrow.parquet", "reading Parquet").read_table(source))
-    return frame.names, frame.columns
+    return Table(frame.names, dialect.with_holes(frame.columns, na), Dialect(na=na), frame.columns)
 
 
 def numbers(column: Any, name: str, title: str, remedy: str) -> Floats:
@@ -105,13 +170,13 @@ def classes_in(column: Any, name: str, title: str) -> Any:
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return column
     texts = [str(item).strip() for item in column]
-    broken = next((row for row, text in enumerate(texts) if len(text.splitlines()) > 1), None)
-    if broken is not None:
+    distinct = set(texts)
+    if any(len(text.splitlines()) > 1 for text in distinct):
+        broken = next(row for row, text in enumerate(texts) if len(text.splitlines()) > 1)
         raise ValueError(
             f"{_cell(name, broken, title)} holds {texts[broken]!r:.40}, a name with a line break, but a file of "
             "predictions has one line for each row; rename the class"
         )
-    distinct = set(texts)
     if all(INTEGER.fullmatch(text) for text in distinct):
         whole = np.iinfo(np.int64)
         if all(whole.min <= int(text) <= whole.max for text in distinct):
@@ -159,6 +224,8 @@ def _as_answered(text: str, kind: str) -> Any:
 def _missing_rows(column: Any) -> Indices:
     """The rows whose cell is blank, NA or the like, None or NaN."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "biu":
+        return np.empty(0, dtype=np.intp)
+    if isinstance(column, list) and not any(map(is_missing, set(column))):
         return np.empty(0, dtype=np.intp)
     return np.array([row for row, item in enumerate(column) if is_missing(item)], dtype=np.intp)
 

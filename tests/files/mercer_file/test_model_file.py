@@ -61,6 +61,8 @@ MODELS = {
     "Huber": lambda: (mercer.SVR(loss="huber", bias=False).fit(sp.csr_array(X), X[:, 0]), X),
     "NuSVR": lambda: (mercer.NuSVR().fit(X, X[:, 0]), X),
     "QuantileSVR": lambda: (mercer.QuantileSVR([0.1, 0.9]).fit(X, X[:, 0]), X),
+    "RankSVM": lambda: (mercer.RankSVM().fit(X, X[:, 0]), X),
+    "SVR, several outputs": lambda: (mercer.SVR().fit(X, X[:, :2]), X),
     "OneClassSVM": lambda: (mercer.OneClassSVM().fit(X), X),
     "SVDD": lambda: (mercer.SVDD(kernel="linear").fit(X), X),
     "joint": lambda: (SVC(multiclass="crammer-singer").fit(X3, y3), X3),

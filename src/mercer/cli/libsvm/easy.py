@@ -1,35 +1,14 @@
-"""``mercer easy``: easy.py, which scales, searches, trains and predicts."""
+"""``mercer easy`` on LIBSVM text: easy.py, which scales, searches, trains and predicts."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from mercer.cli.terminal import Subparsers, add_command
-from mercer.cli.tune import add_grid_options, read_rows
+from mercer.cli.tune import read_rows
 
 
-def register(commands: Subparsers) -> None:
-    parser = add_command(
-        commands,
-        "easy",
-        run,
-        ("mercer easy heart", "heart.range, heart.out, heart.model"),
-        ("mercer easy --skip train test", "and test.predict"),
-        usage="mercer easy [options] TRAIN [TEST]",
-        description="Scale every feature to [-1, 1], find C and gamma by cross-validation, train on all rows, and "
-        "predict a test file, as easy.py does. It writes TRAIN.range for mercer scale, TRAIN.out with the rates of the "
-        "search, TRAIN.model for svm-predict, and TEST.predict.",
-        files="training_file [testing_file]",
-        computes=True,
-    )
-    parser.add_argument("file", metavar="TRAIN", help="LIBSVM text")
-    parser.add_argument("test", nargs="?", metavar="TEST", help="LIBSVM text to predict")
-    add_grid_options(parser)
-    parser.add_argument("-q", "--quiet", action="store_true", help="print nothing but results")
-
-
-def run(args: argparse.Namespace) -> None:
+def run_text(args: argparse.Namespace) -> None:
     from dataclasses import replace
 
     import numpy as np
@@ -53,9 +32,12 @@ def run(args: argparse.Namespace) -> None:
     scaling.save(f"{name}.range")
     X = sp.csr_array(scaling.rows(train.X))
     say(f"Scaled {X.shape[0]:,} rows; cross validation...")
-    (C, gamma), rate = GridSearch.of(args, replace(train, X=X)).run({}, Path(f"{name}.out"))
-    print(f"Best c={C:g}, g={gamma:g} CV rate={rate:g}")
-    model = mercer.SVC(C=C, gamma=gamma, cache_size=args.cache_size, tol=args.tol).fit(X, train.y)
+    machine = mercer.SVC(cache_size=args.cache_size, tol=args.tol)
+    usual = {"C": 1.0, "gamma": 1.0 / max(1, X.shape[1])}
+    search = GridSearch.of(args, replace(train, X=X), machine, "c_svc", usual)
+    params, rate = search.run({}, Path(f"{name}.out"))
+    print(f"Best c={params['C']:g}, g={params['gamma']:g} CV rate={rate:g}")
+    model = machine.set_params(**params).fit(X, train.y)
     write_libsvm_model(libsvm_from_estimator(model, label_order=order_of_appearance(train.y)), f"{name}.model")
     proof = model.certificate_
     say(f"Output model: {name}.model, gap {proof.gap:.3g}, {proof.relative_gap:.1e} of the dual value")

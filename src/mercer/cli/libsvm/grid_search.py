@@ -11,23 +11,19 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.arrays import is_sparse
 from mercer.cli.data import Data
 from mercer.cli.libsvm.grid_file import Cell, line_of
 from mercer.cli.machines import Estimator
-from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.tables.estimator import Tabular
+from mercer.selection.grids import prefix_and_machine
 
-# Of each machine: its class, the parameters of a cell and grid.py's letters for them, what a cell's number is called,
-# how held-out rows are scored, and by what a score is multiplied.
-_MACHINES: dict[str, tuple[Any, tuple[str, ...], str, str, str | None, float]] = {
-    "c_svc": (SVC, ("C", "gamma"), "cg", "rate", None, 100.0),
-    "epsilon_svr": (SVR, ("C", "gamma", "epsilon"), "cgp", "mse", "neg_mean_squared_error", -1.0),
-    "one_class": (OneClassSVM, ("nu", "gamma"), "ng", "score", None, 1.0),
+# Of each machine: the parameters of a cell and grid.py's letters for them, what a cell's number is called, how held-out
+# rows are scored, and by what a score is multiplied.
+_MACHINES: dict[str, tuple[tuple[str, ...], str, str, str | None, float]] = {
+    "c_svc": (("C", "gamma"), "cg", "rate", None, 100.0),
+    "epsilon_svr": (("C", "gamma", "epsilon"), "cgp", "mse", "neg_mean_squared_error", -1.0),
+    "one_class": (("nu", "gamma"), "ng", "score", None, 1.0),
 }
 
 
@@ -40,7 +36,7 @@ class GridSearch:
     prefix: str  # of the machine's parameters in the estimator
     X: Any
     y: Any
-    cells: dict[Cell, dict[str, float]]
+    cells: dict[Cell, dict[str, Any]]
     letters: str
     word: str
     scoring: str | None
@@ -48,31 +44,25 @@ class GridSearch:
     splitter: Any
 
     @classmethod
-    def of(cls, args: argparse.Namespace, data: Data) -> GridSearch:
-        """What the options ask for."""
-        name = getattr(args, "machine", "c_svc")
-        kind, parameters, letters, word, scoring, unit = _MACHINES[name]
-        machine = kind(cache_size=args.cache_size, tol=args.tol, kernel=getattr(args, "kernel", "rbf"))
-        text = data.form == "libsvm"
+    def of(
+        cls, args: argparse.Namespace, data: Data, estimator: Estimator, machine: str, usual: dict[str, Any]
+    ) -> GridSearch:
+        """A search for the parameters of the machine in the estimator; they are as `usual` if they are not searched."""
+        parameters, letters, word, scoring, unit = _MACHINES[machine]
         ranges = [getattr(args, f"log2{letter}") or [None] for letter in letters]
-        usual = {"C": 1.0, "epsilon": 0.1, "nu": 0.5, "gamma": 1.0 / max(1, data.X.shape[1])}
         cells = {
             cell: {p: usual[p] if e is None else 2.0**e for p, e in zip(parameters, cell, strict=True)}
             for cell in itertools.product(*ranges)
         }
-        estimator, prefix = machine, ""
-        if not text:
-            sparse = is_sparse(data.X)
-            estimator = make_pipeline(StandardScaler(with_mean=False), machine) if sparse else Tabular(machine)
-            prefix = "" if sparse else "estimator__"
         y = data.y
-        if name == "one_class" and len(np.unique(y)) < 2:
+        if machine == "one_class" and len(np.unique(y)) < 2:
             y = None  # nothing is known of outliers
         shuffled = {"shuffle": True, "random_state": args.seed}
-        splitter = (KFold if name == "epsilon_svr" or y is None else StratifiedKFold)(args.folds, **shuffled)
+        splitter = (KFold if machine == "epsilon_svr" or y is None else StratifiedKFold)(args.folds, **shuffled)
+        prefix = prefix_and_machine(estimator)[0]
         return cls(args, estimator, prefix, data.X, y, cells, letters, word, scoring, unit, splitter)
 
-    def run(self, known: dict[Cell, float], out: Path | None) -> tuple[tuple[float, ...], float]:
+    def run(self, known: dict[Cell, float], out: Path | None) -> tuple[dict[str, Any], float]:
         """The best cell's parameters and its number; cells that are `known` are not fitted again."""
         left = [cell for cell in self.cells if cell not in known]
         numbers = {cell: known[cell] for cell in self.cells if cell in known}
@@ -98,7 +88,7 @@ class GridSearch:
             if file is not None:
                 file.close()
         best = self._best(numbers)
-        return tuple(self.cells[best].values()), numbers[best]
+        return self.cells[best], numbers[best]
 
     def _fit(self, left: list[Cell], told: Any, numbers: dict[Cell, float]) -> None:
         points = [{self.prefix + name: [value] for name, value in self.cells[cell].items()} for cell in left]
@@ -128,9 +118,15 @@ class GridSearch:
         return max(numbers, key=lambda cell: (sign * numbers[cell], -next(iter(self.cells[cell].values()))))
 
     def _tell(self, cell: Cell, numbers: dict[Cell, float]) -> None:
-        if self.args.quiet:
+        if self.args.quiet or getattr(self.args, "json", False):
             return
         best = self._best(numbers)
-        here = " ".join(f"{math.log2(value):g}" for value in self.cells[cell].values())
-        of = ", ".join(f"{letter}={v:g}" for letter, v in zip(self.letters, self.cells[best].values(), strict=True))
+        here = " ".join(_told(value, math.log2) for value in self.cells[cell].values())
+        of = ", ".join(
+            f"{letter}={_told(v)}" for letter, v in zip(self.letters, self.cells[best].values(), strict=True)
+        )
         print(f"[local] {here} {numbers[cell]:g} (best {of}, {self.word}={numbers[best]:g})", flush=True)
+
+
+def _told(value: Any, of: Any = float) -> str:
+    return value if isinstance(value, str) else f"{of(value):g}"  # gamma may be "scale"

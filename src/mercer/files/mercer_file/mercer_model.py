@@ -43,7 +43,8 @@ class MercerFile(Model):
         self.native = "liblinear" if type(machine).__name__ in LINEAR_MACHINES else "libsvm"
         self.first_index = 0 if self._is_precomputed else 1
         self.feature_names = getattr(model, "feature_names_in_", None)
-        self.table = model if isinstance(model, Tabular) else None
+        inner = getattr(model, "estimator_", None)  # of a calibration
+        self.table = next((one for one in (model, inner) if isinstance(one, Tabular)), None)
         if hasattr(machine, "certificate_") and hasattr(machine, "shape_fit_"):
             self.n_training_rows = int(machine.shape_fit_[0])
         has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
@@ -92,7 +93,7 @@ class MercerFile(Model):
         return X
 
     def decisions(self, X: Any) -> Floats:
-        if self.table is not None and self.table.estimator_ is self._machine:
+        if self.table is self._model and self.table.estimator_ is self._machine:
             X = self.table.encode(X)
         elif self._model is not self._machine:
             return np.asarray(self._model.decision_function(X), dtype=np.float64)

@@ -118,8 +118,8 @@ def _around_itself(model: Fitted) -> Plain:
 
 # --- tables ----------------------------------------------------------------------------------------------------------
 
-_LISTS: Final = ("drop", "only", "categorical", "text")
-_READING: Final = ("separator", "decimal", "encoding", "units", "na", "target")
+_LISTS: Final = ("drop", "only", "categorical", "numeric", "text")
+_READING: Final = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
 
 
 @dataclass(frozen=True)
@@ -241,6 +241,7 @@ def _calibrated_params(model: Fitted) -> None:
         from mercer.calibration.curves import METHODS
 
         expect(model.method in METHODS, f"{model.method!r:.40} is no method of calibration")
+        expect(model.decides in ("probability", "machine"), f"{model.decides!r:.40} cannot decide")
 
 
 def _calibrated_classifier(model: Fitted) -> None:

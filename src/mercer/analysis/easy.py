@@ -1,0 +1,459 @@
+"""`mercer.easy`: a table and the name of a column go in; a model comes out, what it is worth and what matters to it.
+
+Parameters are searched on rows that are not judged by: up to 1,000 rows in each of five folds anew (nested
+cross-validation), beyond that on three quarters of the rows. So the figures are of rows that neither training nor the
+search has seen. The model that is kept is then trained on all rows.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+
+import mercer
+from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
+from mercer.analysis.hints import hints_on
+from mercer.analysis.importance import Importance, importance_of
+from mercer.analysis.page import Line, certificate_lines, column_lines, page
+from mercer.analysis.target import Kind, expect_two_of_each, kind_of
+from mercer.arrays import Indices
+from mercer.calibration import CalibratedClassifier, CalibratedRegressor
+from mercer.errors import GuessWarning
+from mercer.estimators import SVC, SVR
+from mercer.files import save
+from mercer.runtime.progress import Reporter
+from mercer.selection.tune import tune
+from mercer.tables.choice import guesses
+from mercer.tables.dialect import quantity
+from mercer.tables.encodings import LeftOut
+from mercer.tables.estimator import Tabular
+from mercer.tables.frame import Frame, frame_of
+from mercer.tables.reading import classes_in, expect_whole, numbers
+
+# Up to here every fold has a search of its own; beyond, a quarter of the rows says as much in a fifth of the time.
+_NESTED = 1000
+_MOST_SEARCHED = 3000  # rows of a search, of which more would take minutes and change little
+MACHINES = ("auto", "svc", "svr")
+
+
+def easy(
+    table: Any,
+    target: Any,
+    *,
+    machine: str = "auto",
+    drop: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    text: Sequence[str] = (),
+    missing: str = "impute",
+    standardise: bool = True,
+    class_weight: str | None = "auto",
+    seed: int = 0,
+    verbose: bool = False,
+) -> EasyModel:
+    """Read a table, search for parameters, judge on rows held out, train on all rows, calibrate and explain.
+
+    Parameters
+    ----------
+    table : frame
+        Of pandas, polars or pyarrow; an array, if `target` is one.
+    target : str, or column
+        The name of the column to learn, or its values.
+    machine : {"auto", "svc", "svr"}, default="auto"
+        Classes or numbers. "auto" takes numbers with fractions, or more than 20 different ones, for a regression.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others, whatever they look like.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    numeric : sequence of str, default=()
+        Columns of numbers, whatever they are called; words among them are holes.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        Fill holes, or leave rows that have one out of training.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
+    class_weight : {"auto", "balanced", None}, default="auto"
+        "auto": classes count alike, and the balanced accuracy decides, where one has less than a quarter of the rows
+        that it would have if all had the same.
+    seed : int, default=0
+        Of all folds and draws.
+    verbose : bool, default=False
+        A line a second on how far it is.
+
+    Returns
+    -------
+    EasyModel
+        Print it. It predicts, explains, draws and saves.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> from sklearn.datasets import load_iris
+    >>> iris = load_iris(as_frame=True).frame
+    >>> model = mercer.easy(iris, target="target")
+    >>> model.figures.accuracy > 0.9
+    True
+    >>> model.predict(iris[:2]).tolist()
+    [0, 0]
+    """
+    if machine not in MACHINES:
+        raise ValueError(f"machine={machine!r} must be one of {', '.join(map(repr, MACHINES))}")
+    if class_weight not in ("auto", "balanced", None):
+        raise ValueError(f"class_weight={class_weight!r} must be 'auto', 'balanced' or None")
+    frame, y, name, kind = _parted(table, target, machine)
+    wishes = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
+    options = {**wishes, "missing": missing, "standardise": standardise}
+    return easy_of(frame, y, name, kind, options, class_weight, seed, verbose=verbose)
+
+
+def easy_of(
+    frame: Frame,
+    y: Any,
+    target: str,
+    kind: Kind,
+    options: dict[str, Any],
+    class_weight: str | None,
+    seed: int,
+    *,
+    unit: str = "",
+    source: str = "the table",
+    verbose: bool = False,
+) -> EasyModel:
+    """What `easy` does once the target is read: of this `kind`, in this `unit`; `options` are those of `Tabular`."""
+    if not kind.is_regression:
+        expect_two_of_each(y, source)
+    weighed = not kind.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
+    inner = SVR() if kind.is_regression else SVC(class_weight="balanced" if weighed else None)
+    course = _Course(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuessWarning)  # they are in the report
+        warnings.filterwarnings("ignore", "The least populated class")  # which has two rows at least
+        judged = course.judge()
+        params, found = judged.search or course.search(np.arange(len(y)))
+        made = EasyModel(course.train(params), target, frame.shape, course.figures(judged, unit), judged.how, found)
+        table, made.kind_told = made.table, kind.told
+        made.guesses = guesses(frame, table.columns_, table.wishes())
+        made.hints = hints_on(made.figures, y, target, table.columns_, weighed=weighed)
+        made.matters = importance_of(made.model, frame, seed)
+    return made
+
+
+@dataclass(eq=False, repr=False)
+class EasyModel:
+    """What `mercer.easy` found.
+
+    Attributes
+    ----------
+    model : CalibratedClassifier or CalibratedRegressor
+        Around a `Tabular`, trained on all rows: what `save` saves and `mercer.load` gives back.
+    target : str
+        The column that was learnt.
+    shape : (int, int)
+        Rows, and columns beside the target.
+    figures : ClassFigures or NumberFigures
+        Of rows that were held out of training and of the search.
+    judged_by : str
+        How, in words.
+    search : str
+        What was searched and chosen, in words.
+    kind_told : str
+        Why it is a regression or not, where that was guessed.
+    guesses : dict
+        By column, what was guessed of it.
+    hints : list of str
+        What to try next.
+    matters : Importance or None
+        The columns by their Shapley values, with those of some rows as `explanation`.
+
+    Examples
+    --------
+    See `easy`.
+    """
+
+    model: Any
+    target: str
+    shape: tuple[int, int]
+    figures: ClassFigures | NumberFigures
+    judged_by: str
+    search: str
+    kind_told: str = ""
+    guesses: dict[str, str] = field(default_factory=dict)
+    hints: list[str] = field(default_factory=list)
+    matters: Importance | None = None
+
+    @property
+    def table(self) -> Tabular:
+        """What reads the table, with the machine inside."""
+        found: Tabular = getattr(self.model, "estimator_", self.model)
+        return found if isinstance(found, Tabular) else self.model
+
+    def predict(self, X: Any) -> Any:
+        """The class or number of each row."""
+        return self.model.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class."""
+        return self.model.predict_proba(X)
+
+    def predict_interval(self, X: Any, alpha: float = 0.1) -> Any:
+        """The ends of an interval that holds the number with probability of about 1 − alpha."""
+        return self.model.predict_interval(X, alpha)
+
+    def explain(self, X: Any, background: Any = None) -> Any:
+        """Shapley values of rows, compared with `background`, by default rows of the training table."""
+        if background is None and self.matters is not None:
+            background = self.matters.background
+        return self.model.explain(X, background)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save `model` as a .mercer file, for `mercer.load` and `mercer predict`."""
+        save(self.model, path)
+
+    def plot(self, kind: str = "bar", **options: Any) -> Any:
+        """What matters, as "bar" or "beeswarm"; needs matplotlib."""
+        if self.matters is None:
+            raise ValueError("this machine has no exact Shapley values to draw")
+        return self.matters.explanation.plot(kind, **options)
+
+    @property
+    def importance(self) -> dict[str, float]:
+        """Of each column, its share of all Shapley values, the largest first."""
+        return {} if self.matters is None else self.matters.shares
+
+    def to_dict(self) -> Facts:
+        """For a program."""
+        certificate = self.table.estimator_.certificate_
+        return {
+            "mercer": mercer.__version__,
+            "target": self.target,
+            "rows": self.shape[0],
+            "columns": {one.name: one.description for one in self.table.columns_},
+            "judged_by": self.judged_by,
+            "score": {"held_out": getattr(self.figures, "accuracy", getattr(self.figures, "r2", None))},
+            **self.figures.to_dict(),
+            "importance": self.importance,
+            "search": self.search,
+            "guesses": self.guesses,
+            "hints": self.hints,
+            "certificate": certificate.to_dict() | {"verdict": certificate.verdict},
+        }
+
+    def lines(self, saved: str = "", all_of_it: bool = False) -> list[Line]:
+        """The report, a name and what is said of it at a time; `all_of_it` also tells why parameters were chosen."""
+        left = {one.name for one in self.table.columns_ if isinstance(one, LeftOut)}  # told in their own line
+        asked = [told for name, told in self.guesses.items() if name not in left]
+        return [
+            *(("in short" if not k else "", f"{k + 1}  {told}") for k, told in enumerate(self._in_short())),
+            None,
+            *self.figures.lines(),
+            ("judged by", self.judged_by),
+            None,
+            *([] if self.matters is None else self.matters.lines()),
+            None,
+            *column_lines([(one.name, one.description) for one in self.table.columns_]),
+            *(("asked" if not k else "", told) for k, told in enumerate(asked)),
+            None,
+            *([("kind", self.kind_told)] if self.kind_told else []),
+            ("machine", self.search if all_of_it else self.search.partition(";")[0]),
+            *certificate_lines(self.table.estimator_),
+            *([("saved", saved)] if saved else []),
+            *(("next" if not k else "", hint) for k, hint in enumerate(self.hints[1:])),
+        ]
+
+    def _in_short(self) -> list[str]:
+        """Five lines."""
+        best = [(name, share) for name, share in self.importance.items() if share > 0][:3]
+        matters = ", ".join(f"{name} ({share:.0%})" for name, share in best)
+        rows = f"{self.shape[0]:,} rows"
+        trained = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"
+        nexts = self.hints or ["predict new rows, and ask why: predict, predict_proba, explain"]
+        return [
+            self.figures.headline,
+            self._weakest(),
+            f"what matters most: {matters}" if matters else "what matters is not known for this machine",
+            f"the model has now seen {trained or f'all {rows}'}; its fit {self.table.estimator_.certificate_.verdict}",
+            f"next: {nexts[0]}",
+        ]
+
+    def _weakest(self) -> str:
+        if isinstance(self.figures, ClassFigures):
+            recall, precision = self.figures.recall, self.figures.precision
+            k = int(np.nanargmin(recall))
+            alarms = "" if np.isnan(precision[k]) else f"; where it says so, {precision[k]:.0%} are"
+            return f"hardest: of the rows that are {self.figures.classes[k]!r} it finds {recall[k]:.0%}{alarms}"
+        low, high = np.quantile(np.abs(self.figures.truth - self.figures.answers), (0.5, 0.9))
+        half, most = quantity(low, self.figures.unit), quantity(high, self.figures.unit)
+        return f"half of the answers are off by at most {half}, nine of ten by at most {most}"
+
+    def text(self, saved: str = "", all_of_it: bool = False, say: Callable[[str], str] = str) -> str:
+        """The report; `say` turns what is told of parameters into other words."""
+        title = f"mercer {mercer.__version__}: {self.target!r} from {self.shape[1]} columns of {self.shape[0]:,} rows"
+        facts = [fact and (fact[0], say(fact[1])) for fact in self.lines(saved, all_of_it)]
+        return "\n".join([title, "", *page(facts)])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"EasyModel({self.target!r}, {self.figures.headline})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _parted(table: Any, target: Any, machine: str) -> tuple[Frame, Any, str, Kind]:
+    """The columns to learn from, the values to learn, their name, and what kind they are."""
+    if isinstance(target, str):
+        whole = frame_of(table)
+        if not whole.named or target not in whole.names:
+            known = ", ".join(map(repr, whole.names)) if whole.named else "no names"
+            raise ValueError(f"the table has no column {target!r}; it has {known}")
+        names = [name for name in whole.names if name != target]
+        frame, column, name = Frame(names, [whole[one] for one in names]), whole[target], target
+        frame.categories = whole.categories - {target}
+    else:
+        frame, column, name = frame_of(table), np.asarray(target), "y"
+        if len(column) != len(frame):
+            raise ValueError(f"the table has {len(frame)} rows, but target has {len(column)}")
+    expect_whole(column, "the table", name)
+    if column.dtype.kind == "O" and all(isinstance(item, bool | np.bool_) for item in column):
+        column = column.astype(bool)
+    y = classes_in(column, "the table", name) if column.dtype.kind not in "b" else column
+    kind = kind_of(y, machine)
+    if kind.is_regression:
+        y = numbers(column, "the table", name, "a regression needs numbers: choose another target or machine")
+    elif column.dtype.kind == "O" and all(isinstance(item, str) for item in column):
+        y = column.astype(str)  # "1" stays a name
+    elif y.dtype.kind == "f" and (y % 1 == 0).all():
+        y = y.astype(np.int64)  # a frame has floats where another row had a hole
+    return frame, y, name, kind
+
+
+def _is_uneven(y: Any) -> bool:
+    counts = np.unique(y, return_counts=True)[1]
+    return bool(counts.min() < 0.25 * len(y) / len(counts))
+
+
+# --- the course ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Judged:
+    truth: Any
+    answers: Any
+    how: str
+    usual: Any  # of a regression: the median of what was trained on
+    search: tuple[dict[str, Any], str] | None = None  # what was chosen, where there was one search for all rows
+
+
+@dataclass
+class _Course:
+    """One run over a table."""
+
+    estimator: Tabular
+    frame: Frame
+    y: Any
+    is_regression: bool
+    weighed: bool
+    seed: int
+    verbose: bool
+
+    def _folds(self, y: Any) -> Any:
+        if self.is_regression:
+            return KFold(min(5, len(y)), shuffle=True, random_state=self.seed)
+        rarest = int(np.unique(y, return_counts=True)[1].min())
+        return StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=self.seed)
+
+    def search(self, rows: Indices) -> tuple[dict[str, Any], str]:
+        """The parameters that do best on these rows, in folds of them, and what was searched."""
+        some, told = rows, ""
+        if len(rows) > _MOST_SEARCHED:
+            some = self._drawn(rows, _MOST_SEARCHED)
+            told = f", searched on {len(some):,} of {len(rows):,} rows"
+        y = self.y[some]
+        found = tune(
+            self.estimator,
+            self.frame.rows(some),
+            y,
+            grid="quick",
+            cv=self._folds(y),
+            scoring="balanced_accuracy" if self.weighed else None,
+            refit=False,
+            verbose=self.verbose,
+        )
+        if found.interrupted_:
+            raise KeyboardInterrupt
+        assert found.best_params_ is not None  # else tune says why not
+        plain = {name.rpartition("__")[2]: value for name, value in found.best_params_.items()}
+        chosen = ", ".join(
+            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
+            for name, value in plain.items()
+        )
+        cells = len(found.cv_results_["params"])
+        return (
+            found.best_params_,
+            f"{type(self.estimator.estimator).__name__}, {chosen}: of {cells} cells{told}; {found.choice_}",
+        )
+
+    def _drawn(self, rows: Indices, count: int) -> Indices:
+        stratify = None if self.is_regression else self.y[rows]
+        try:
+            return np.sort(train_test_split(rows, train_size=count, stratify=stratify, random_state=self.seed)[0])
+        except ValueError:  # a class with too few rows to be in both parts
+            return np.sort(np.random.default_rng(self.seed).permutation(rows)[:count])
+
+    def _fitted(self, rows: Indices, params: dict[str, Any]) -> Tabular:
+        model: Tabular = clone(self.estimator).set_params(**params)
+        return model.fit(self.frame.rows(rows), self.y[rows])
+
+    def judge(self) -> _Judged:
+        """Answers to rows that neither training nor the search has seen."""
+        n = len(self.y)
+        if n <= _NESTED:
+            answers: Any = None
+            usual = np.empty(n)
+            splits = list(self._folds(self.y).split(np.zeros(n), self.y))
+            lines = Reporter(self.verbose)
+            for k, (train, test) in enumerate(splits):
+                lines.tell(f"fold {k + 1} of {len(splits)}", k / len(splits))
+                part = self._fitted(train, self.search(train)[0]).predict(self.frame.rows(test))
+                answers = np.empty(n, dtype=part.dtype) if answers is None else answers
+                answers[test] = part
+                usual[test] = np.median(self.y[train]) if self.is_regression else 0
+            how = f"nested cross-validation: {len(splits)} folds, each unknown to the search that it judges"
+            return _Judged(self.y, answers, how, usual)
+        train, test = train_test_split(
+            np.arange(n), test_size=0.25, stratify=None if self.is_regression else self.y, random_state=self.seed
+        )
+        search = self.search(train)
+        answers = self._fitted(train, search[0]).predict(self.frame.rows(test))
+        usual = np.full(len(test), np.median(self.y[train]) if self.is_regression else 0)
+        how = f"a quarter of the rows, {len(test):,}, held out of search and training (seed {self.seed})"
+        return _Judged(self.y[test], answers, how, usual, search)
+
+    def figures(self, judged: _Judged, unit: str) -> ClassFigures | NumberFigures:
+        """How good the answers are."""
+        if self.is_regression:
+            return NumberFigures(judged.truth, judged.answers, judged.usual, unit)
+        return ClassFigures(judged.truth, judged.answers, np.unique(self.y), self.weighed)
+
+    def train(self, params: dict[str, Any]) -> Any:
+        """The model of all rows, with probabilities or intervals."""
+        model, folds = clone(self.estimator).set_params(**params), self._folds(self.y)
+        if self.is_regression:
+            return CalibratedRegressor(model, cv=folds).fit(self.frame, self.y)
+        return CalibratedClassifier(model, cv=folds, decides="machine").fit(self.frame, self.y)

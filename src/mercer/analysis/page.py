@@ -1,0 +1,69 @@
+"""Names and what is said of each, as lines of at most 100 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
+WIDTH, _INDENT = 100, 15
+
+
+def page(facts: Iterable[Line]) -> list[str]:
+    """The lines; what does not fit goes on under itself."""
+    lines: list[str] = []
+    for fact in facts:
+        if fact is None:
+            lines += [""] if lines and lines[-1] else []
+            continue
+        name, text = fact
+        inner = len(text) - len(text.lstrip())
+        step = " " * (_INDENT + inner + _hanging(text.lstrip()))
+        wrapped = textwrap.wrap(
+            text,
+            WIDTH,
+            initial_indent=f"  {name:<{_INDENT - 2}}",
+            subsequent_indent=step,
+            break_long_words=False,
+            break_on_hyphens=False,
+            replace_whitespace=False,
+            drop_whitespace=True,
+        )
+        lines += [line.rstrip() for line in wrapped] or [f"  {name}"]
+    return lines
+
+
+def _hanging(text: str) -> int:
+    """Where the second part of a text begins that has two of them, as a column's name and what became of it."""
+    first, gap, rest = text.partition("  ")
+    return len(first) + len(gap) + len(rest) - len(rest.lstrip()) if gap and len(first) <= 40 else 0
+
+
+def column_lines(told: list[tuple[str, str]]) -> list[Line]:
+    """What was done to each column, a line for each; in a wide table, one for all to which the same was done."""
+    if len(told) > 20:
+        alike: dict[str, list[str]] = {}
+        for name, what in told:
+            alike.setdefault(what, []).append(name)
+        told = [(_listed(names), what) for what, names in alike.items()]
+    told = [(name or "(no name)", what) for name, what in told]
+    width = max(len(name) for name, _ in told)
+    return [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def certificate_lines(machine: Any) -> list[Line]:
+    """Three lines: what is proven, how close the fit is, and whether it reached what was asked."""
+    found = machine.certificate_
+    state = "converged" if machine.converged_ else f"NOT converged: {machine.stop_reason_}"
+    parts = f", in sums over {len(found.parts)} machines" if found.parts else ""
+    asked = f" (tol = {machine.tol:g})" if hasattr(machine, "tol") else ""
+    return [
+        ("certificate", f"{found.verdict}{parts}"),
+        ("", f"gap {found.gap:.2e}: the optimum is at most {found.relative_gap:.1e} of {found.dual:.6g} away"),
+        ("", f"violation {found.violation:.2e}{asked}: {state}"),
+    ]

@@ -1,0 +1,213 @@
+"""``mercer easy``, ``explain``, ``predict`` and ``plot`` on tables as people have them: one command each."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.cli.main import main
+
+pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.filterwarnings("ignore::mercer.errors.GuessWarning")]
+
+
+def write(folder, n=80, name="t.csv", seed=0):
+    """A German table: an id, decimal commas with odd cells, a date, a category with holes, sentences and a label."""
+    rng = np.random.default_rng(seed)
+    words = ["Rechnung", "Vertrag", "Anruf", "kaputt", "danke", "bitte", "schnell", "teuer", "gut", "alt", "neu", "nie"]
+    rows = [["Kunden-Nr", "Fläche", "seit", "Tarif", "Notiz", "gekündigt"]]
+    for i in range(n):
+        area, plan = rng.uniform(20, 90), rng.choice(["S", "M", "L"])
+        said = rng.choice(words, 6)
+        left = area / 40 + (plan == "L") + 2 * ("teuer" in said) + 0.5 * rng.normal() > 2.3
+        cell = "k.A." if i % 20 == 3 else f"{area:.2f} m".replace(".", ",").removesuffix(" m")
+        day = f"{1 + i % 28:02d}.{1 + i % 12:02d}.{2019 + i % 4}"
+        rows.append([str(1000 + i), cell, day, "" if i % 11 == 5 else plan, " ".join(said), "ja" if left else "nein"])
+    (folder / name).write_text("\n".join(";".join(row) for row in rows) + "\n", encoding="cp1252")
+    return rows
+
+
+@pytest.fixture
+def made(folder, capsys):
+    rows = write(folder)
+    assert main(["easy", "t.csv", "--target", "gekündigt"]) == 0
+    return rows, capsys.readouterr()
+
+
+def test_one_command(made, capsys):
+    rows, page = made
+    assert page.err == ""
+    assert max(map(len, page.out.splitlines())) <= 100
+    flat = " ".join(page.out.split())
+    for told in (
+        "in short 1 right for",
+        "5 next:",
+        "judged by nested cross-validation",
+        "what matters",
+        "Kunden-Nr left out: an identifier",
+        "Fläche number, standardised; 4 holes filled with the median",
+        "seit date, day first",
+        "Tarif category",
+        "Notiz text, counts of 12 words",
+        "asked the column 'Fläche' holds 'k.A.' beside numbers: read as holes; name it with --numeric if that is right",
+        "the column 'Notiz' is read as text, since its words recur; name it with --text if that is right",
+        "certificate proves optimality",
+        "saved t.mercer",
+    ):
+        assert told in flat, told
+    model = mercer.load("t.mercer")
+    assert model.estimator_.estimator_.shape_fit_[0] == len(rows) - 1
+    words = ["--numeric", "Fläche", "--text", "Notiz", "--drop", "Kunden-Nr", "--json", "-o", "other.mercer"]
+    assert main(["easy", "t.csv", "--target", "gekündigt", *words]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["guesses"] == {}
+    assert told["model_file"] == "other.mercer"
+    title = f"mercer {mercer.__version__}: 'gekündigt' from 5 columns of 80 rows"
+    assert flat.startswith(f"{title} in short 1 right for {told['score']['held_out']:.1%}")
+
+
+def answers(text, mark=";"):
+    return list(csv.DictReader(io.StringIO(text), delimiter=mark))
+
+
+def test_predictions_stand_beside_the_rows(made, folder, capsys):
+    rows, _ = made
+    assert main(["predict", "t.csv", "t.mercer", "out.csv"]) == 0
+    assert "These are the rows that the model was trained on" in capsys.readouterr().out
+    found = answers((folder / "out.csv").read_text(encoding="cp1252"))
+    assert list(found[0]) == [*rows[0], "predicted", "probability"]
+    assert [[row[name] for name in rows[0]] for row in found] == rows[1:]
+    model = mercer.load("t.mercer")
+    frame = mercer.cli.data.read_data("t.csv", training=False, as_frame=True, texts=["Tarif", "Notiz"]).X
+    assert [row["predicted"] for row in found] == model.predict(frame).tolist()
+    p = model.predict_proba(frame)
+    own = [p[i, list(model.classes_).index(row["predicted"])] for i, row in enumerate(found)]
+    np.testing.assert_allclose([float(row["probability"].replace(",", ".")) for row in found], own, rtol=1e-5)
+    assert main(["predict", "t.csv", "t.mercer", "-b", "1"]) == 0
+    assert list(answers(capsys.readouterr().out)[0])[-2:] == ["p(ja)", "p(nein)"]
+    assert main(["predict", "t.csv", "t.mercer", "--plain", "-q"]) == 0
+    assert capsys.readouterr().out.split() == [row["predicted"] for row in found]
+
+
+def test_explanations_add_up(made, folder, capsys):
+    assert main(["explain", "t.mercer", "t.csv", "why.csv"]) == 0
+    page = capsys.readouterr().out
+    assert max(map(len, page.splitlines())) <= 100
+    assert "row 1 " in page
+    assert "because of" in page
+    assert "against      80 rows of t.csv" in page
+    found = answers((folder / "why.csv").read_text())
+    model = mercer.load("t.mercer")
+    frame = mercer.cli.data.read_data("t.csv", training=False, as_frame=True, texts=["Tarif", "Notiz"]).X
+    f = model.estimator_.decision_function(frame)
+    for row, value in zip(found, f, strict=True):
+        parts = [float(text.replace(",", ".")) for name, text in row.items() if name.startswith("because of ")]
+        sign = 1 if row["predicted"] == model.classes_[1] else -1
+        assert float(row["background"].replace(",", ".")) + sum(parts) == pytest.approx(sign * value, abs=1e-4)
+    assert main(["explain", "t.mercer", "t.csv", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert sum(told["importance"].values()) == pytest.approx(1)
+    lines = (folder / "t.csv").read_text(encoding="cp1252").splitlines()
+    (folder / "one.csv").write_text("\n".join([*lines[:2], ""]), encoding="cp1252")
+    assert main(["explain", "t.mercer", "one.csv"]) == 1
+    assert "name a table of them, such as the training table, with --background" in capsys.readouterr().err
+    assert main(["explain", "t.mercer", "one.csv", "--background", "t.csv"]) == 0
+
+
+def test_the_other_commands(made, folder, capsys):
+    pytest.importorskip("matplotlib")
+    assert main(["plot", "t.csv", "t.mercer", "t.png"]) == 0
+    assert main(["plot", "t.csv", "t.mercer", "u.png", "--features", "Tarif", "seit"]) == 0
+    assert main(["explain", "t.mercer", "t.csv", "--quiet", "--plot", "why.png"]) == 0
+    assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in ("t.png", "u.png", "why.png"))
+    assert main(["inspect", "t.mercer", "t.csv"]) == 0
+    assert "CalibratedClassifier(Tabular(SVC))" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["train", "-b", "1"], ["train", "-b", "1", "--keep-split"]])
+def test_probabilities_and_intervals_of_train(words, folder, capsys):
+    write(folder, 60)
+    command, *options = words
+    assert main([command, "t.csv", "--target", "gekündigt", *options, "-q"]) == 0
+    assert main(["predict", "t.csv", "t.mercer"]) == 0
+    assert list(answers(capsys.readouterr().out)[0])[-2:] == ["predicted", "probability"]
+    assert main([command, "t.csv", "--target", "Fläche", *options, "--na", "k.A.", "-q"]) == 1  # no truth in some rows
+    assert "row 4 of the column 'Fläche' is empty" in capsys.readouterr().err
+    lines = ["a,b,price", *(f"{i},{i % 7},${1000 + 10 * i + i % 7}.50" for i in range(60))]
+    (folder / "p.csv").write_text("\n".join([*lines, ""]))
+    assert main([command, "p.csv", "--target", "price", *options]) == 0
+    assert "in the mean of the held-out rows" in (page := capsys.readouterr().out)
+    assert "$" in page
+    assert main(["predict", "p.csv", "p.mercer"]) == 0
+    row = answers(capsys.readouterr().out, ",")[0]
+    assert float(row["low"]) < float(row["predicted"]) < float(row["high"])
+    assert row["price"] == "$1000.50"
+
+
+def test_slips(folder, capsys):
+    write(folder, 40)
+    for words, message in (
+        (["easy", "t.csv", "other.csv", "--target", "gekündigt"], "mercer predict other.csv predicts another"),
+        (["easy", "t.csv"], "name the column to learn with --target"),
+        (["easy", "t.csv", "--target", "gekündigt", "--drop", "Tariff"], "did you mean 'Tarif'?"),
+        (["easy", "t.csv", "--target", "gekündigt", "-o", "m.pkl"], "models that end in .pkl are not written"),
+    ):
+        assert main(words) == 1
+        assert message in capsys.readouterr().err
+    assert sorted(os.listdir(folder)) == ["t.csv"]
+
+
+def test_hints_of_train_name_options(folder, capsys):
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{b:.3f},{'rare' if a > 1.9 else 'usual'}" for a, b in rng.normal(size=(300, 2))]
+    (folder / "t.csv").write_text("\n".join(["a,b,y", *lines, ""]))
+    assert main(["train", "t.csv", "--target", "y", "--C", "0.01"]) == 0
+    assert "'rare' is hardly ever answered: --class-weight balanced" in " ".join(capsys.readouterr().out.split())
+    wide = [f"{1e6 * a:.3f},{b:.3f},{'u' if a * b > 0 else 'v'}" for a, b in rng.normal(size=(80, 2))]
+    (folder / "w.csv").write_text("\n".join(["a,b,y", *wide, ""]))
+    assert main(["train", "w.csv", "--target", "y", "--no-standardise"]) == 0
+    assert "times as much as the smallest" in " ".join(capsys.readouterr().out.split())
+
+
+pty = pytest.importorskip("pty")
+
+
+def on_a_terminal(words, folder):
+    """All that a terminal of 100 columns shows of a command."""
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "mercer", *words], cwd=folder, stdout=slave, stderr=slave, stdin=slave, env=environment
+    ) as process:
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(master, 4096)
+            except OSError:  # Linux says so when the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(master)
+    return shown.decode().replace("\r\n", "\n"), process.returncode
+
+
+def test_on_a_terminal_every_message_fits(folder):
+    write(folder, 40)
+    for words, code, told in (
+        (["easy", "t.csv", "--target", "gekündigt"], 0, "in short"),
+        (["explain", "t.mercer", "t.csv"], 0, "what matters"),
+        (["predict", "t.csv", "t.mercer", "out.csv"], 0, "Accuracy = "),
+        (["easy", "t.csv", "--target", "kündigt"], 1, "t.csv has no column 'kündigt'; it has 'Kunden-Nr'"),
+    ):
+        shown, ended = on_a_terminal(words, folder)
+        assert ended == code, shown
+        lines = [line.rpartition("\x1b[2K")[2].rpartition("\r")[2] for line in shown.split("\n")]  # as it is left
+        assert any(told in line for line in lines), shown
+        assert max(map(len, lines)) <= 100, max(lines, key=len)

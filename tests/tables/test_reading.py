@@ -1,0 +1,78 @@
+"""The quick ways through a table against the slow ones: cells cut at once, and columns of numbers read at once."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercer.tables.cells import as_numbers, cells_of, plain_numbers
+from mercer.tables.dialect import UNKNOWN
+from mercer.tables.reading import _quoted_cells, _unquoted_cells, read_csv
+
+cell = st.text(st.characters(codec="utf-8", exclude_characters='\r\n,"'), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.lists(cell, min_size=2, max_size=3), min_size=1, max_size=5),
+    end=st.sampled_from(["\n", "\r\n"]),
+    last=st.booleans(),
+)
+def test_cells_are_those_of_pythons_reader(rows, end, last):
+    text = end.join(",".join(row) for row in rows) + (end if last else "")
+    quick = _unquoted_cells(text, ",")
+    if len({len(row) for row in rows}) > 1:
+        assert quick is None
+    elif quick is not None:
+        assert quick == _quoted_cells(text, ",", "t") == [list(column) for column in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize("text", ['a,b\n"1",2', "a,b\n\n1,2", "a,b\n1,2,3\n4", "a\n1", "a,b\r1,2", ""])
+def test_other_texts_take_the_slow_way(text):
+    assert _unquoted_cells(text, ",") is None
+
+
+spelt = st.sampled_from(
+    [
+        "1",
+        "-2.5",
+        "+.5",
+        "3.",
+        "1e-3",
+        "2E5",
+        "",
+        " 7",
+        "NA",
+        "nan",
+        "?",
+        "007",
+        "-01.5",
+        "1_000",
+        "inf",
+        "1e999",
+        "x",
+        "1,5",
+        "٣",
+        "0",
+        "0.5",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(texts=st.lists(spelt, min_size=1, max_size=6))
+def test_numbers_are_those_that_are_found_one_by_one(texts):
+    slow, wrong = as_numbers(cells_of(texts))
+    quick = plain_numbers(texts)
+    if wrong is not None or np.isnan(slow).all():
+        assert quick is None
+    else:
+        np.testing.assert_array_equal(quick, slow)
+
+
+def test_cells_stay_as_they_stand_in_the_file():
+    content = "x;z;y\n1,5 €;k.A.;a\n2,5 €;3;b\n".encode()
+    table = read_csv(content, "t.csv", UNKNOWN, UNKNOWN, texts_of=[], target="y")
+    assert table.cells == [["1,5 €", "2,5 €"], ["k.A.", "3"], ["a", "b"]]
+    np.testing.assert_array_equal(table.columns[0], [1.5, 2.5])
+    assert table.columns[2] == ["a", "b"]
