@@ -33,7 +33,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "formula", "parameters"), CASES, ids=[str(case[0]) for case in CASES])
+@pytest.mark.parametrize(
+    ("kernel", "formula", "parameters"), CASES, ids=lambda value: getattr(value, "__name__", repr(value))
+)
 @pytest.mark.parametrize("labelled", [True, False])
 def test_values_are_the_formulas(kernel, formula, parameters, labelled):
     few = GRAPHS[:9] if isinstance(kernel, RandomWalks) else GRAPHS  # a loop over walks takes long
@@ -73,7 +75,11 @@ def test_two_triangles_are_a_hexagon_to_weisfeiler_and_lehman_only():
     np.testing.assert_array_equal(ShortestPaths()([hexagon, triangles]), [[81, 36], [36, 36]])
 
 
-@pytest.mark.parametrize("kernel", [WeisfeilerLehman(2), ShortestPaths(normalise=True), RandomWalks()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [WeisfeilerLehman(2), ShortestPaths(normalise=True), RandomWalks()],
+    ids=lambda value: getattr(value, "__name__", repr(value)),
+)
 def test_contract(kernel):
     texts = [graph_text(graph) for graph in GRAPHS]
     check_kernel_contract(kernel, texts, texts[3:9])
