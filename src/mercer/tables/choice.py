@@ -178,8 +178,8 @@ def _some(words: list[str]) -> str:
 
 
 def strange_words(one: Encoding, cells: Cells) -> str | None:
-    """What to say of words that a table to be predicted has where the training table had numbers."""
-    words = words_among(cells)[0] if isinstance(one, Numbers) and cells.dtype == object else []
+    """What to say of words that a table to be predicted has where the training table had numbers, and no holes."""
+    words = words_among(cells)[0] if isinstance(one, Numbers) and cells.dtype == object and not one.n_holes else []
     return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_HOLES}" if words else None
 
 
