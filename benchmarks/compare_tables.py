@@ -104,8 +104,8 @@ def text(rng: np.random.Generator) -> pd.DataFrame:
     for _ in range(300):
         topic = str(rng.choice(list(topics)))
         words = [*rng.choice(topics[topic].split(), 2), *rng.choice(fill, 4)]
-        rows.append((" ".join(rng.permutation(words)), int(rng.integers(1, 6)), topic))
-    return pd.DataFrame(rows, columns=["subject", "priority", "y"])
+        rows.append((" ".join(rng.permutation(words)), int(rng.integers(1, 6)), rng.choice(["mail", "phone"]), topic))
+    return pd.DataFrame(rows, columns=["subject", "priority", "channel", "y"])
 
 
 def rare(rng: np.random.Generator) -> pd.DataFrame:
