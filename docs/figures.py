@@ -204,6 +204,25 @@ def strings():
     return figure
 
 
+def mixed_table():
+    """k(x, ·) of a customer of 43 years with the plan "plus", for a product, a sum and Gower's distance."""
+    figure, axes = new(3, width=9, height=2.8, sharey=True)
+    age = kernels.Gaussian(gamma=20.0).on([0])
+    made = {
+        "Gaussian · Categorical": age * kernels.Categorical().on([1]),
+        "Gaussian + Categorical": age + kernels.Categorical().on([1]),
+        "Gower": kernels.Gower(categorical=[1], gamma=4.0),
+    }
+    grid = np.linspace(0, 1, 200)
+    for ax, (title, kernel) in zip(axes, made.items(), strict=True):
+        for plan, (name, colour) in enumerate((("plus", BLUE), ("another plan", ORANGE))):
+            values = kernel([[0.4, 0.0]], np.column_stack([grid, np.full(200, float(plan))]))[0]
+            ax.plot(18 + 62 * grid, values, color=colour, label=name)
+        ax.set(title=title, xlabel="age")
+    axes[0].legend(fontsize=8)
+    return figure
+
+
 def tables():
     """How a table's columns become numbers."""
     figure, axes = new(width=7.4, height=2.9)

@@ -10,14 +10,20 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 HEAD = """# Row by row
 
-What the five lecture notes define, and where mercer has it: the call, the page that explains it, and the test that
-holds it to its formula. A test looks whether each of them is there. `python docs/notes_rows.py` writes this page from
-`docs/notes_rows.toml`.
+What the five lecture notes define, and where mercer has it: the place in the notes, a line to run, the page that
+explains it, and the test that holds it to its formula. A test looks whether each of them is there and whether any place
+of the notes has no row, and runs every line. `python docs/notes_rows.py` writes this page from `docs/notes_rows.toml`.
+
+Every line is true after these:
 """
 
 
+def told():
+    return tomllib.loads((DOCS / "notes_rows.toml").read_text(encoding="utf-8"))
+
+
 def sections():
-    return tomllib.loads((DOCS / "notes_rows.toml").read_text(encoding="utf-8"))["section"]
+    return told()["section"]
 
 
 def title(page):
@@ -36,14 +42,15 @@ def row(one):
     calls = ", ".join(f"`mercer.{call}`" for call in one["calls"])
     pages = ", ".join(f"[{title(page)}]({page})" for page in one["pages"])
     tests = "<br>".join(f"`{test}`" for test in one["tests"])
-    what = one["what"].replace("|", "\\|")
-    return f"| {what} | {calls}<br>{pages}<br>{tests} |"
+    what, run = (one[key].replace("|", "\\|") for key in ("what", "run"))
+    where = "; ".join(one["where"])
+    return f"| {what}<br>*{where}* | `{run}`<br>{calls}<br>{pages}<br>{tests} |"
 
 
 def page():
-    parts = [HEAD]
+    parts = [HEAD, f"```python\n{told()['prelude'].strip()}\n```\n"]
     for section in sections():
-        parts += [f"## {section['title']}\n", "| what | call, page, test |", "|---|---|"]
+        parts += [f"## {section['title']}\n", "| what, and where in the notes | run, call, page, test |", "|---|---|"]
         parts += [row(one) for one in section["rows"]]
         parts.append("")
     return "\n".join(parts).rstrip() + "\n"

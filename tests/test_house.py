@@ -62,7 +62,9 @@ RANK = {
     "toy": 9,
     "theory": 9,
     "analysis": 9,
+    "bayes": 9,
     "cli": 10,
+    "libsvm": 10,
     "__init__": 11,
     "__main__": 11,
 }
@@ -141,12 +143,15 @@ def calls(path: Path) -> set[str]:
         ({"merge"}, {"fitting"}),
         # Kernels are bound by users too, outside of any fit, and warn of what they make of constant data; a model file
         # may come from another version of scikit-learn; a table may have columns that nobody can learn from.
-        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised"}),
+        ({"warn_user"}, {"fitting", "kernels", "files", "tables", "selection", "unsupervised", "bayes"}),
         ({"warn"}, {"errors"}),
         # A place for the data; gram/ itself takes rows and columns of one apart.
-        # A Gaussian process is no fit, and its covariance matrix is factored where it lives.
+        # A Gaussian process is no fit, and its covariance matrix is factored where it lives; nor is a criterion.
         # An engine leaves to this machine what it does not compute itself.
-        ({"gram_for", "rows_for", "cross_for"}, {"fitting", "gram", "engines", "unsupervised", "theory"}),
+        (
+            {"gram_for", "rows_for", "cross_for"},
+            {"fitting", "gram", "engines", "unsupervised", "theory", "bayes", "selection"},
+        ),
         ({"Certificate", "from_dict"}, {"certificates", "fitting"}),
     ],
     ids=lambda value: " ".join(sorted(value)),
@@ -178,7 +183,9 @@ def test_nothing_above_gram_looks_inside_one() -> None:
 # Who takes the whole of K to this machine, and why. Factors, eigenvectors and products are asked of the Gram.
 TAKES_K = {
     "solvers/qp.py": "a package of others solves it",
+    "solvers/ranking.py": "differences of its rows are factored, of other pairs at every step",
     "solvers/active_set/sets.py": "rows are read one at a time, in an order that is known only then",
+    "fitting/families/kernel_weights.py": "kernels are added up with weights that change",
     "solvers/dual/certified.py": "it is one block of a small problem",
     "solvers/dual/decomposition.py": "it is one block of a small problem",
     "unsupervised/points.py": "it is K of the landmarks",
@@ -215,6 +222,9 @@ HOST_FILES = {
     "fitting/pipeline/state.py",  # what a model file holds
     "fitting/reports/dual_margins.py",
     "margins.py",
+    "engines/chunked/verbs.py",  # a worker's own rows, in its memory
+    "engines/processes/pool.py",
+    "engines/dask/cluster.py",
 }
 
 
@@ -252,6 +262,12 @@ def test_torch_is_imported_by_its_engine_alone() -> None:
     assert users - {"runtime/versions.py"} == {"engines/torch/fused.py", "engines/torch/numbers.py"}
     code = "import sys, mercer; mercer.SVC().fit([[0.0], [1.0]], [0, 1]); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dask_is_imported_by_its_engine_alone() -> None:
+    imports = re.compile(r"^\s*(import|from) (dask|distributed)\b|require\(\"(dask|distributed)", re.MULTILINE)
+    users = {str(path.relative_to(SOURCE)) for path in FILES if imports.search(path.read_text())}
+    assert users == {"engines/dask/cluster.py", "engines/dask/engine.py"}
 
 
 def test_a_certificate_asks_a_gram_for_proofs_alone() -> None:

@@ -16,6 +16,8 @@ __all__ = [
     "Certificate",
     "Compression",
     "EasyModel",
+    "GaussianProcessClassifier",
+    "GaussianProcessRegressor",
     "KernelCCA",
     "KernelKMeans",
     "KernelMachine",
@@ -26,6 +28,8 @@ __all__ = [
     "LinearPath",
     "LinearSVC",
     "LinearSVR",
+    "MKLClassifier",
+    "MKLRegressor",
     "NuSVC",
     "NuSVR",
     "NystromRLS",
@@ -37,6 +41,8 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
+    "RelevanceVectorRegressor",
     "SpectralClustering",
     "Tabular",
     "TunedOneClassSVM",
@@ -51,6 +57,8 @@ __all__ = [
     "easy",
     "export_c",
     "get_config",
+    "kernel_alignment",
+    "learn_kernel",
     "leave_one_out",
     "linear_path",
     "load",
@@ -58,6 +66,7 @@ __all__ = [
     "save",
     "set_config",
     "show_versions",
+    "stored_rows",
     "svm_path",
     "tabular",
     "trace",
@@ -68,6 +77,7 @@ if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
     from mercer.analysis.easy import EasyModel, easy
+    from mercer.bayes import GaussianProcessClassifier, GaussianProcessRegressor, RelevanceVectorRegressor
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.certificates.certificate import Certificate
     from mercer.compression import Compression, compress
@@ -80,6 +90,8 @@ if TYPE_CHECKING:
         KernelMachineRegressor,
         LinearSVC,
         LinearSVR,
+        MKLClassifier,
+        MKLRegressor,
         NuSVC,
         NuSVR,
         NystromRLS,
@@ -87,6 +99,7 @@ if TYPE_CHECKING:
         OneClassSVM,
         PegasosSVC,
         QuantileSVR,
+        RankSVM,
         RLSClassifier,
         RLSClassifierCV,
         RLSRegressor,
@@ -96,10 +109,13 @@ if TYPE_CHECKING:
     from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c.export import export_c
+    from mercer.files.stored_rows import stored_rows
     from mercer.fitting.families.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.runtime.versions import show_versions
+    from mercer.selection.alignment import kernel_alignment
+    from mercer.selection.learn_kernel import learn_kernel
     from mercer.selection.result import TuningResult
     from mercer.selection.tune import tune
     from mercer.selection.tuned import TunedOneClassSVM, TunedSVC, TunedSVR
@@ -110,6 +126,7 @@ if TYPE_CHECKING:
 else:
     _ELSEWHERE = {
         "analysis.easy": "EasyModel easy",
+        "bayes": "GaussianProcessClassifier GaussianProcessRegressor RelevanceVectorRegressor",
         "calibration": "CalibratedClassifier CalibratedRegressor",
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
@@ -118,9 +135,12 @@ else:
         "estimators.linear": "LinearPath linear_path",
         "files": "load save",
         "files.c.export": "export_c",
+        "files.stored_rows": "stored_rows",
         "fitting.families.alpha_proof": "certify",
         "kernels": "check_kernel",
         "paths": "CPath LeaveOneOutResult leave_one_out svm_path",
+        "selection.alignment": "kernel_alignment",
+        "selection.learn_kernel": "learn_kernel",
         "selection.result": "TuningResult",
         "selection.tune": "tune",
         "selection.tuned": "TunedOneClassSVM TunedSVC TunedSVR",
@@ -134,9 +154,9 @@ else:
         name: f"mercer.{home}" for home, names in _ELSEWHERE.items() for name in names.split()
     }
     _ROOMS = (
-        "analysis arrays calibration certificates compression config data datasets displays engine errors estimators "
-        "explain features files fitting gram kernels losses margins parameters paths problems rkhs runtime selection "
-        "solution solvers tables teaching theory unsupervised"
+        "analysis arrays bayes calibration certificates compression config data datasets displays engine errors "
+        "estimators explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs "
+        "runtime selection solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",
@@ -144,7 +164,6 @@ else:
         "LSSVM": "RLSClassifier or RLSRegressor",
         "KernelLogisticRegression": 'KernelMachine("logistic")',
         "GaussianProcess": "theory.GaussianProcess",
-        "GaussianProcessRegressor": "theory.GaussianProcess",
         "RBF": "kernels.Gaussian",
         "xi_alpha": "paths.xi_alpha",
     }

@@ -53,6 +53,11 @@ class PlacedSamples:
         """About how many bytes they take."""
         return self.n_entries * self.dtype.itemsize
 
+    @property
+    def report(self) -> dict[str, dict[str, float]] | None:
+        """What their workers were asked so far, by verb; None where there are none."""
+        return None
+
     # --- the same samples, some of them, or others beside them ----------------------------------------------------
 
     @abstractmethod
@@ -184,10 +189,11 @@ class Engine(Protocol):
 
 _engines: list[Engine] = []
 # Engines of the library that are imported when they are met: by the package of an array's type, or by a device's name.
-_ON_DEMAND = {"torch": "mercer.engines.torch"}
+_ON_DEMAND = {"torch": "mercer.engines.torch", "dask": "mercer.engines.dask"}
 # What memory of this machine is called in DLPack: the CPU's, and what is pinned for CUDA or ROCm.
 _HOST_MEMORY = (1, 3, 11)
 _DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.engines.torch")
+_DEVICES_ON_DEMAND |= {"processes": "mercer.engines.processes", "dask": "mercer.engines.dask"}
 
 
 def register(engine: Engine) -> None:
@@ -245,6 +251,18 @@ def as_asked(values: Any, X: Any) -> Any:
     if engine is None or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
     return engine.given(values, X)
+
+
+def answered(X: Any, answer: Callable[[Any], Any]) -> Any:
+    """The answer about samples X as the type of array that X is; later, where such arrays are computed later."""
+    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
+    later = getattr(engine, "later", None)
+    return as_asked(answer(placed(X)), X) if later is None else later(X, answer)
+
+
+def report_of(X: Any) -> dict[str, Any]:
+    """What a fit on samples X says about the workers that had them."""
+    return {"fit_report_": X.report} if isinstance(X, PlacedSamples) and X.report is not None else {}
 
 
 def on_host(values: Any) -> Any:

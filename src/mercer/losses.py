@@ -8,6 +8,9 @@ Users can write their own: any object with three methods that take and return ar
 
 and an attribute `kind` = "classification" (y = ±1) or "regression", which tells a kernel machine what it predicts. A
 loss with a method `probability(f)`, the chance of y = +1, gives the machine `predict_proba`.
+
+A loss need not be a sum over samples. With a method `combine(y)` that returns a sparse matrix A and targets z, the loss
+is Σ_p ℓ(z_p, (Af)_p): of differences, means or other sums of values, one for each row of A. `Pairwise` is of that kind.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from scipy import special
+from scipy import sparse, special
 
 from mercer.arrays import Floats
 
@@ -134,9 +137,48 @@ class Hinge:
         return np.zeros(len(f))
 
 
+@dataclass(frozen=True)
+class Pairwise:
+    """Σ ℓ(1, f_i − f_j) over all pairs with y_i > y_j: the order of the targets is learnt, not their values.
+
+    Parameters
+    ----------
+    loss : SquaredHinge, or an object of your own, optional
+        ℓ, a loss of classification; by default `Logistic`.
+    """
+
+    loss: Loss | None = None
+    kind: ClassVar[Kind] = "regression"
+
+    @property
+    def inner(self) -> Loss:
+        """ℓ as an object."""
+        return Logistic() if self.loss is None else self.loss
+
+    def combine(self, y: Floats) -> tuple[Any, Floats]:
+        """A with a row for each pair, +1 at the larger target and −1 at the smaller one."""
+        larger, smaller = np.nonzero(y[:, None] > y)
+        m = len(larger)
+        entries = np.tile([1.0, -1.0], m)
+        A = sparse.csr_array(
+            (entries, np.column_stack([larger, smaller]).ravel(), np.arange(0, 2 * m + 1, 2)), (m, len(y))
+        )
+        return A, np.ones(m)
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return self.inner.value(y, f)
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return self.inner.gradient(y, f)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return self.inner.curvature(y, f)
+
+
 def is_known_convex(loss: Any) -> bool:
-    """Whether it is one of the losses above; of any other only its author knows."""
-    return type(loss) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
+    """Whether it is one of the losses above, all of them not negative; of any other only its author knows."""
+    own = loss.inner if type(loss) is Pairwise else loss
+    return type(own) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
 
 
 def check_derivatives(loss: Any, y: Floats) -> None:

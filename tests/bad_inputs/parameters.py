@@ -5,7 +5,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bad_inputs.given import OVERLAP_X, OVERLAP_Y, N, T, X, Y, pegasos, rls, rls_cv, svc
 from bad_inputs.judge import Case, Raises, Warns, Works, accurate, constant_function, usable
-from mercer import SVC, SVDD, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, NystromRLS, OneClassSVM, QuantileSVR
+from mercer import SVC, SVDD, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, NystromRLS, OneClassSVM, QuantileSVR, RankSVM
 
 RARE = (np.arange(N) < 4).astype(int)
 
@@ -209,6 +209,16 @@ CASES = [
             (ValueError, TypeError, AttributeError),
             r"nu=0.01 is too small.*ρ = 0.*(The smallest useful nu is|They meet even at)",
         ),
+    ),
+    Case(
+        "RankSVM: C=0",
+        lambda: RankSVM(C=0).fit(X, T),
+        Raises(ValueError, r"C=0 must be"),
+    ),
+    Case(
+        "RankSVM: all the same",
+        lambda: RankSVM().fit(X, np.ones(len(X))),
+        Raises(ValueError, r"nothing to rank"),
     ),
     Case(
         "QuantileSVR: no quantiles",

@@ -131,8 +131,8 @@ CASES = [
         Raises((ValueError, TypeError, AttributeError), r"y contains infinity: y\[7\]"),
     ),
     Case(
-        "SVR: y of two outputs",
-        lambda: SVR().fit(X, np.c_[T, T]),
+        "NuSVR: y of two outputs",
+        lambda: NuSVR().fit(X, np.c_[T, T]),
         Raises((ValueError, TypeError, AttributeError), r"1d array.*RLSRegressor.*MultiOutputRegressor"),
     ),
     Case(

@@ -11,6 +11,7 @@ from mercer.cli.main import _COMMANDS, main
 
 DOCS = Path(__file__).parents[2] / "docs"
 NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+NUMBERS += ["thirteen", "fourteen", "fifteen"]
 
 
 def blocks(page):

@@ -161,10 +161,10 @@ def test_bad_tables(folder, text, flags, message, capsys):
     assert os.listdir(folder) == ["t.csv"]
 
 
-def test_ranking_data_are_refused(folder, capsys):
+def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
     (folder / "rank").write_text("1 qid:1 1:1\n2 qid:1 1:2\n")
     run("train", "rank", code=1)
-    assert "has qid: fields: ranking data" in capsys.readouterr().err
+    assert "mercer svm_learn -z p" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

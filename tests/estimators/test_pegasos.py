@@ -210,6 +210,30 @@ def test_early_stopping_keeps_the_best_epoch(kernel):
     assert model.score(X, y) > 0.93
 
 
+def test_early_stopping_by_the_smoothed_rule():
+    """Igel, section 2.2: stop where the mean of some losses has risen by a share above its least."""
+    X, y = noisy()
+    y = np.where(np.random.default_rng(0).random(len(y)) < 0.2, -y, y)
+    options = {
+        "kernel": "rbf",
+        "gamma": 3.0,
+        "early_stopping": "smoothed",
+        "validation_fraction": 0.4,
+        "random_state": 0,
+    }
+    model = PegasosSVC(1e-4, n_iter_no_change=3, rise=0.1, max_iter=500, **options).fit(X, y)
+    losses = model.validation_loss_
+    assert model.stop_reason_ == "early stopping"
+    assert len(losses) == model.n_iter_ < 500
+    smooth = [losses[max(0, t - 2) : t + 1].mean() for t in range(len(losses))]
+    assert smooth[-1] > 1.1 * min(smooth)
+    assert all(smooth[t] <= 1.1 * min(smooth[: t + 1]) for t in range(len(smooth) - 1))
+    again = PegasosSVC(1e-4, max_iter=int(np.argmin(losses)) + 1, **options).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    with pytest.raises(ValueError, match="early_stopping='late' must be one of"):
+        PegasosSVC(early_stopping="late").fit(X, y)
+
+
 def test_a_time_limit_is_kept_and_told():
     X, y = noisy()
     with pytest.warns(ConvergenceWarning, match=r"(?s)max_time.*objective"):

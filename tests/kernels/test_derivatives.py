@@ -13,21 +13,33 @@ from contracts.derivative_contract import check_derivatives
 from mercer import kernels
 from mercer.errors import NotDifferentiableError
 from mercer.kernels import (
+    ANOVA,
+    Bessel,
+    Categorical,
     Chi2,
     Cosine,
     FromFeatureMap,
     FromFunction,
     Gaussian,
+    Gower,
+    Intersection,
     Kernel,
     Laplacian,
     Linear,
     Matern,
+    Mismatch,
     Polynomial,
     Precomputed,
+    RandomWalks,
     RationalQuadratic,
+    ShortestPaths,
     Sigmoid,
     Spectrum,
+    Spline,
+    Subsequences,
+    Substrings,
     Tanimoto,
+    WeisfeilerLehman,
 )
 
 M = np.array([[2.0, 0.3], [0.3, 1.0]])
@@ -54,6 +66,11 @@ SMOOTH = [
     Polynomial(degree=2, gamma=1.0, coef0=1.0).normalised(),
     (Linear() * Gaussian(gamma=0.3) + 1.0).normalised() ** 2,
     (3.0 * Gaussian(gamma=0.3) + Linear() + 0.5).normalised(),
+    ANOVA(order=1, gamma=0.7),
+    ANOVA(order=2, gamma=0.7),
+    Bessel(order=0.5, sigma=1.5),
+    Bessel(order=2.0, sigma=5.0),
+    Gaussian(gamma=0.7).on([1]) * Polynomial(degree=2, gamma=0.5, coef0=1.0).on([1, 0]),
 ]
 # Differentiable unless two samples, or a feature of both, are equal or zero.
 ALMOST = [
@@ -66,6 +83,7 @@ ALMOST = [
     Cosine(),
     Chi2(gamma=0.2),
     Tanimoto(),
+    Spline(),
     0.5 * Laplacian(gamma=0.1) ** 2 + Cosine() * Chi2(gamma=0.3),
     (2.0 * Laplacian(gamma=0.3)).normalised(),
     (Cosine() + Matern(nu=0.5)).exp(),
@@ -90,8 +108,12 @@ REFUSED = [
     (Gaussian(gamma=1.0).of(doubled), "the derivative of the function inside is not known"),
     (Gaussian(gamma=1.0).scaled_by(ones), "the derivative of the function inside is not known"),
     (Gaussian(gamma=1.0) + 0.5 * FromFunction(inner), "what the function does between samples is not known"),
+    (Intersection(), "it has a kink where two samples have an entry in common"),
+    (Gower(), "it has a kink where two samples have a number in common"),
+    (Categorical().on([1]), "a category cannot be changed by a small step"),
 ]
-WORDS = [Spectrum(2), Spectrum(2).normalised() + Spectrum(1)]
+WORDS = [Spectrum(2), Spectrum(2).normalised() + Spectrum(1), Mismatch(2, 1, "abcd")]
+DECAYS = [Substrings(), Subsequences(), RandomWalks()]
 
 quarters = st.integers(-12, 12).map(lambda i: i / 4)
 
@@ -121,7 +143,8 @@ def test_every_kernel_has_derivatives_or_refuses():
             if isinstance(value, Kernel):
                 yield from within(value)
 
-    listed = SMOOTH + ALMOST + WORDS + [kernel for kernel, _ in REFUSED] + [Precomputed()]
+    listed = SMOOTH + ALMOST + WORDS + DECAYS + [kernel for kernel, _ in REFUSED]
+    listed += [Precomputed(), WeisfeilerLehman(), ShortestPaths()]
     covered = {kind for kernel in listed for kind in within(kernel)}
     exported = {getattr(kernels, name) for name in kernels.__all__}
     assert {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} - {Kernel} == covered
@@ -138,6 +161,19 @@ def test_no_derivative_of_strings(kernel):
     with pytest.raises(NotDifferentiableError, match="a string cannot be changed by a small step"):
         kernel.gradient(["abc", "abd"])
     assert kernel.parameter_gradient(["abc"]) == {}
+
+
+@pytest.mark.parametrize("kernel", DECAYS, ids=repr)
+def test_no_derivative_by_a_decay(kernel):
+    with pytest.raises(NotDifferentiableError, match="no known derivative by decay"):
+        kernel.parameter_gradient(["[2,[[0,1,1.0]]]"])
+
+
+def test_gower_by_its_parameter():
+    X, Z = np.array([[0.1, 1.0], [0.7, 2.0]]), np.array([[0.4, 1.0]])
+    slope = Gower([1], gamma=0.8).parameter_gradient(X, Z)["gamma"]
+    expected = [[-0.15 * np.exp(-0.12)], [-0.65 * np.exp(-0.52)]]
+    np.testing.assert_allclose(slope, expected, rtol=1e-14)
 
 
 def test_no_derivative_of_a_matrix():

@@ -8,21 +8,33 @@ import pytest
 from contracts.kernel_contract import check_kernel_contract
 from mercer import kernels
 from mercer.kernels import (
+    ANOVA,
+    Bessel,
+    Categorical,
     Chi2,
     Cosine,
     FromFeatureMap,
     FromFunction,
     Gaussian,
+    Gower,
+    Intersection,
     Kernel,
     Laplacian,
     Linear,
     Matern,
+    Mismatch,
     Polynomial,
     Precomputed,
+    RandomWalks,
     RationalQuadratic,
+    ShortestPaths,
     Sigmoid,
     Spectrum,
+    Spline,
+    Subsequences,
+    Substrings,
     Tanimoto,
+    WeisfeilerLehman,
 )
 
 rng = np.random.default_rng(0)
@@ -83,6 +95,21 @@ VECTORS = [
     Chi2(),
     Chi2(gamma=0.2),
     Tanimoto(),
+    Intersection(),
+    ANOVA(),
+    ANOVA(order=2, gamma=0.3),
+    ANOVA(order=3) ** 2,
+    Spline(),
+    Bessel(),
+    Bessel(order=0.5, sigma=3.0),
+    Bessel(order=0, sigma=2.0),
+    Categorical(),
+    Categorical("data"),
+    Gower([0, 2], gamma=2.0),
+    Gower(),
+    Gaussian().on([2, 0]),
+    Gaussian(gamma="median").on([0]) * Categorical("data").on([1, 2]) + 2 * Linear().on([1]),
+    (Bessel().on([0, 1]) + Chi2().on([2]) * Polynomial().on([0])).normalised(),
     FromFunction(inner),
     FromFeatureMap(squares),
     2 * Gaussian(sigma=1) + Linear() ** 2,
@@ -101,6 +128,11 @@ VECTORS = [
     Gaussian(gamma=0.4).exp(),
 ]
 SEQUENCES = [
+    Substrings(),
+    Substrings(longest=3, decay=0.5, normalise=True),
+    Subsequences(2, 0.7),
+    Subsequences(3, normalise=True),
+    Mismatch(3, 1),
     Spectrum(),
     Spectrum(length=1),
     Spectrum(length=2, normalise=True),
@@ -130,6 +162,7 @@ def test_no_kernel_is_left_out():
                 yield from within(value)
 
     covered = {kind for kernel in VECTORS + SEQUENCES for kind in within(kernel)} | {Precomputed, Kernel}
+    covered |= {RandomWalks, ShortestPaths, WeisfeilerLehman}  # test_graphs.py
     exported = {getattr(kernels, name) for name in kernels.__all__}
     assert {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} == covered
 

@@ -7,11 +7,16 @@ import pytest
 
 from mercer import SVC
 from mercer.kernels import (
+    ANOVA,
+    Bessel,
+    Categorical,
     Chi2,
     Cosine,
     FromFeatureMap,
     FromFunction,
     Gaussian,
+    Gower,
+    Intersection,
     Laplacian,
     Linear,
     Matern,
@@ -20,7 +25,11 @@ from mercer.kernels import (
     RationalQuadratic,
     Sigmoid,
     Spectrum,
+    Spline,
+    Subsequences,
+    Substrings,
     Tanimoto,
+    WeisfeilerLehman,
     check_kernel,
 )
 
@@ -58,6 +67,25 @@ TABLE = [
     (Chi2(gamma=0), "ynnyn", None),
     (Tanimoto(), "yynyn", None),
     (Spectrum(), "ynnnn", None),
+    (Substrings(), "ynnnn", None),
+    (Subsequences(normalise=True), "ynndn", None),
+    (WeisfeilerLehman(), "ynnnn", None),
+    (Intersection(), "ynndn", None),
+    (ANOVA(gamma=2.0), "ydddy", 2.0),
+    (ANOVA(order=2), "ydddy", None),
+    (Spline(), "yyyny", None),
+    (Bessel(), "dddyy", None),
+    (Bessel(order=1, n_features=3, sigma=4.0), "yyyyy", 2.0),
+    (Bessel(order=1, n_features=4), "yuuyy", 0.5),
+    (Categorical(), "ynnyn", None),
+    (Categorical("data"), "ynnnn", None),
+    (Gower(), "yyyyn", None),
+    (Gower([0]), "yynyn", None),
+    (Gower(gamma=0), "ynnyn", None),
+    (gauss.on([0]), "yddyy", 2.0),
+    (sigmoid.on([0]), "nnnny", None),
+    (cosine.on([0]), "ynndn", None),
+    (gauss.on([0]) + linear.on([1]), "yuuuy", math.sqrt(5)),
     (Spectrum(normalise=True), "ynndn", None),
     (Precomputed(), "uuuuu", None),
     (function, "uuuuu", None),
@@ -126,6 +154,10 @@ def test_every_no_has_a_counterexample(kernel):
         (Polynomial(degree=2, gamma=1.0, coef0=1.0), [[0.0], [1.0], [2.0], [3.0]]),
         (Cosine(), [[1.0], [2.0]]),
         (Spectrum(), ["a", "b"]),
+        (Intersection(), [[0.0], [1.0]]),
+        (ANOVA(), [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]),
+        (Categorical(), [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]),
+        (Substrings(), ["", "a"]),
         (Gaussian(gamma=0), [[1.0], [2.0]]),
     ],
 )
@@ -173,7 +205,7 @@ def test_another_formula_inherits_no_statement_of_its_parent():
     X = rng.normal(size=(60, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
     assert Ninth().recipe() is None
-    assert Ninth().terms() is None
+    assert Ninth().terms(3) is None
     assert Ninth().positive_definite == "unknown"
     model = SVC(kernel=Ninth(gamma=0.5), C=10.0).fit(X, y)
     beta = np.zeros(60)

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from mercer.kernels import (
+    ANOVA,
+    Bessel,
     Chi2,
     Cosine,
     FromFunction,
     Gaussian,
+    Gower,
     Laplacian,
     Linear,
     Matern,
@@ -23,7 +26,8 @@ X, Z = RNG.uniform(0.0, 1.5, size=(4, 3)), RNG.uniform(0.0, 1.5, size=(5, 3))
 def value(term, x, z):
     u, rates = x - z, term.rates(len(x))
     exponent = -rates[0] * u**2 - rates[1] * np.abs(u) - rates[2] * u**2 / (x + z) + rates[3] * x * z
-    return np.polynomial.Polynomial(term.polynomial)(x @ z) * np.prod(np.exp(exponent))
+    inside = slice(None) if term.inside is None else term.inside
+    return np.polynomial.Polynomial(term.polynomial)(x[inside] @ z[inside]) * np.prod(np.exp(exponent))
 
 
 @pytest.mark.parametrize(
@@ -40,11 +44,20 @@ def value(term, x, z):
         (Gaussian(gamma=0.5) + 2 * Gaussian(gamma=0.5), 1),
         ((0.5 * Linear() + 1.0).exp() * Gaussian(gamma=0.1), 1),
         ((Gaussian(gamma=0.5) + 3.0).normalised(), 2),
+        (ANOVA(gamma=0.5), 3),
+        (ANOVA(order=2, gamma=0.5), 3),
+        (ANOVA(gamma=0.5) ** 2, 6),
+        (Gower(gamma=0.5), 1),
+        (Gaussian(gamma=0.5).on([0, 2]) * Laplacian(gamma=0.2).on([1]), 1),
+        (Gaussian(gamma=0.5).on([2]) + Polynomial(degree=2, gamma=0.3, coef0=0.2).on([0, 1]), 2),
+        (Gaussian(gamma=0.5).on([2, 0]) * Linear().on([1]), 1),
+        ((Linear().on([1]).on([0, 2]) + 1.0) ** 2 + Linear(), 2),
+        ((0.5 * Linear().on([1, 2])).exp(), 1),
     ],
     ids=repr,
 )
 def test_terms_add_up_to_the_kernel(kernel, n_terms):
-    terms = kernel.terms()
+    terms = kernel.terms(3)
     assert len(terms) == n_terms
     values = [[sum(value(term, x, z) for term in terms) for z in Z] for x in X]
     np.testing.assert_allclose(kernel(X, Z), values, rtol=1e-13, atol=1e-15)
@@ -66,8 +79,12 @@ def test_terms_add_up_to_the_kernel(kernel, n_terms):
         Polynomial(degree=16, gamma=1e300),
         (Linear() + 1.0) ** 17,
         Gaussian(gamma=1.0).of(np.log),
+        Bessel(),
+        Gower([0]),
+        Linear().on([0]) * Linear().on([1]),
+        Cosine().on([0]),
     ],
     ids=repr,
 )
 def test_others_have_none(kernel):
-    assert kernel.terms() is None
+    assert kernel.terms(3) is None

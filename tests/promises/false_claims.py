@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from engines.inline import in_chunks
 from engines.opaque import Opaque, show
 from mercer import config_context, kernels
 from mercer.gram.prepared import PreparedSamples
@@ -22,7 +23,7 @@ from reference.given_matrices import GivenMatrix, given_matrix
 EPS = Decimal(2) ** -53
 SMALL = Decimal("1e-10")
 # Where kernel values are computed: by this machine's core, by the kernel itself in NumPy, or by an engine.
-ENGINES = ("core", "blocks", "opaque")
+ENGINES = ("core", "blocks", "opaque", "chunks")
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,11 @@ def both_kernels(name, gamma, width, d):
             return Formula("matern", 1 / length**2), {"kernel": kernels.Matern(nu=1.5, length_scale=length)}
         case "chi2":
             return Formula("chi2", plain), {"kernel": kernels.Chi2(gamma=plain)}
+        case "anova":
+            return Formula("anova", square), {"kernel": kernels.ANOVA(gamma=square)}
+        case "columns":
+            some = kernels.Gaussian(gamma=square).on([0]) + square * kernels.Linear().on([d - 1])
+            return Formula("columns", square), {"kernel": some}
         case "callable":
             return Formula("callable", square), {"kernel": _function(square)}
         case "sum":
@@ -142,6 +148,8 @@ KERNELS = [
     "Linear()",
     "matern",
     "chi2",
+    "anova",
+    "columns",
     "callable",
     "sum",
 ]
@@ -185,6 +193,8 @@ def on_the_engine(X):
 
 def computed_by(engine) -> AbstractContextManager[Any]:
     """While kernel values are computed there, or on a device; X of the right type chooses the opaque engine."""
+    if engine == "chunks":
+        return in_chunks(sizes=(7, 0, 11), outer_rows=12)
     if engine not in ENGINES:
         return config_context(device=engine)
     return patch.object(PreparedSamples, "of", lambda *_: None) if engine == "blocks" else nullcontext()

@@ -25,7 +25,7 @@ OF_SAMPLES = ("NystromRLS", "NystromRLSClassifier", "PegasosSVC")  # are read th
 _THOROUGH = settings().max_examples > 500  # the profile that tests/conftest.py has loaded
 _SHARDS = 10 if _THOROUGH else 1
 # 20 machines, of which two have no kernel: (20 + 18 + 20) · 10 · 35 = 20,300 problems, or 20 · 16 + (18 + 20) · 4.
-_EXAMPLES = dict.fromkeys(ENGINES, 35) if _THOROUGH else {"core": 16, "blocks": 4, "opaque": 4}
+_EXAMPLES = dict.fromkeys(ENGINES, 35) if _THOROUGH else {"core": 16, "blocks": 4, "opaque": 4, "chunks": 4}
 CELLS = [(machine, engine) for engine in ENGINES for machine in CHECKS if (machine, engine) not in _NO_KERNEL]
 
 

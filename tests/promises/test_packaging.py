@@ -35,7 +35,8 @@ def test_one_version():
 
 def test_extras():
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"test", "lint", "docs", "bench", "plot", "progress", "parquet", "onnx", "qp", "torch"}
+    known = {"plot", "progress", "parquet", "onnx", "qp", "torch", "dask", "formula"}
+    assert set(extras) == {"test", "lint", "docs", "bench"} | known
     for module, extra in EXTRAS.items():
         assert module in map(package, extras[extra])
 

@@ -82,12 +82,12 @@ KERNEL_TESTS = (
     "tests/promises/test_doc_pages.py::test_the_table_of_kernels",
     "tests/promises/test_doc_pages.py::test_the_reference_lists_every_public_name",
     "tests/promises/test_public_api.py::test_names",
-    "tests/promises/test_doc_pages.py::test_every_public_name_has_an_example[kernels.Intersection]",
-    "tests/promises/test_documented_parameters.py::test_every_parameter_is_typed_and_explained[mercer.kernels.Intersection]",
-    "tests/promises/test_readme.py::test_doctests[mercer.kernels.intersection]",
+    "tests/promises/test_doc_pages.py::test_every_public_name_has_an_example[kernels.MinMax]",
+    "tests/promises/test_documented_parameters.py::test_every_parameter_is_typed_and_explained[mercer.kernels.MinMax]",
+    "tests/promises/test_readme.py::test_doctests[mercer.kernels.min_max]",
 )
 # The other kernels are not new: of those files, what is about this one or about the list of all.
-KERNEL_WORDS = "intersection or names or no_kernel_is_left_out or importing or table_of_kernels or every_public_name"
+KERNEL_WORDS = "min_max or names or no_kernel_is_left_out or importing or table_of_kernels or every_public_name"
 
 
 def test_a_kernel(tmp_path):
@@ -97,14 +97,14 @@ def test_a_kernel(tmp_path):
     script = """if True:
         import numpy as np, mercer
         X = np.random.default_rng(0).dirichlet(np.ones(4), size=40)
-        model = mercer.SVC(kernel="intersection").fit(X, X[:, 0] > 0.2)
+        model = mercer.SVC(kernel="min_max").fit(X, X[:, 0] > 0.2)
         mercer.save(model, "a.mercer")
         assert (mercer.load("a.mercer").decision_function(X) == model.decision_function(X)).all()
         print(model.certificate_.proves, model.kernel_)
     """
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.stdout == "optimality Intersection()\n", done.stderr
+    assert done.stdout == "optimality MinMax()\n", done.stderr
 
 
 MACHINE_TESTS = (

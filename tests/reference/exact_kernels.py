@@ -30,7 +30,7 @@ class Formula:
 
     @property
     def of_distances(self):
-        return self.name in ("gaussian", "mahalanobis", "laplacian", "matern", "gaussian + linear")
+        return self.name in ("gaussian", "mahalanobis", "laplacian", "matern", "gaussian + linear", "columns")
 
     def matrix(self, X, Z=None):
         """k(x, z) for the rows of X and of Z as Decimals."""
@@ -83,6 +83,12 @@ class Formula:
                 total = A + B
                 D = A - B
                 return exp(-gamma * np.where(total > 0, D * D / np.where(total > 0, total, ONE), ZERO).sum(axis=1))
+            case "anova":
+                D = A - B
+                return exp(-gamma * D * D).sum(axis=1)
+            case "columns":  # a Gaussian of the first, and the product of the last
+                D = A[:, 0] - B[:, 0]
+                return exp(-gamma * D * D) + gamma * A[:, -1] * B[:, -1]
             case "gaussian + linear":
                 D = A - B
                 return exp(-gamma * _dots(D, D)) + gamma * _dots(A, B)
@@ -101,8 +107,10 @@ class Formula:
                 plain = self.degree * base**self.degree
             case "sigmoid":
                 plain = 1 + self.gamma * sizes + abs(self.coef0)
-            case "gaussian + linear":
+            case "gaussian + linear" | "columns":
                 plain = 1 + self.gamma * sizes
+            case "anova":
+                plain = np.full_like(sizes, X.shape[1])
             case _:
                 plain = np.ones_like(sizes)
         return self.scale * plain + abs(self.constant)

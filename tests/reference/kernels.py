@@ -1,6 +1,8 @@
 """Every kernel as its formula, for two samples, in plain Python loops: the truth that fast code is compared with."""
 
 import math
+from collections import Counter
+from itertools import combinations, product
 
 import numpy as np
 from scipy.special import gamma as gamma_function
@@ -112,3 +114,110 @@ def matrix(formula, X, Z, **parameters):
         for j, z in enumerate(Z):
             out[i, j] = formula(x, z, **parameters)
     return out
+
+
+def anova(x, z, order, gamma):
+    return sum(
+        math.prod(math.exp(-gamma * (x[f] - z[f]) ** 2) for f in some) for some in combinations(range(len(x)), order)
+    )
+
+
+def spline(x, z):
+    """1 + xz + ∫ (a − t)₊(b − t)₊ dt over t > 0, of numbers of one sign, the integral by Simpson's rule, which is exact
+    for cubics."""
+    out = 1.0
+    for a, b in zip(x, z, strict=True):
+        m = min(abs(a), abs(b)) if a * b > 0 else 0.0
+        inside = [(abs(a) - t) * (abs(b) - t) for t in (0.0, m / 2, m)]
+        out *= 1.0 + a * b + m / 6 * (inside[0] + 4 * inside[1] + inside[2])
+    return out
+
+
+def intersection(x, z):
+    return sum(min(a, b) for a, b in zip(x, z, strict=True))
+
+
+def overlap(x, z, shares=None):
+    counts = [1.0 if shares is None else 1.0 - shares[f].get(a, 0.0) for f, a in enumerate(x)]
+    return sum(count for count, a, b in zip(counts, x, z, strict=True) if a == b) / len(x)
+
+
+def gower(x, z, categorical, gamma):
+    parts = [float(a != b) if f in categorical else abs(a - b) for f, (a, b) in enumerate(zip(x, z, strict=True))]
+    return math.exp(-gamma * sum(parts) / len(parts))
+
+
+def _pieces(text, longest):
+    return Counter(text[i:j] for i in range(len(text)) for j in range(i + 1, min(len(text), i + longest) + 1))
+
+
+def substrings(x, z, longest, decay):
+    of_x, of_z = (_pieces(text, longest or len(text)) for text in (x, z))
+    return sum(decay ** len(s) * of_x[s] * of_z[s] for s in of_x)
+
+
+def mismatch(x, z, length, mismatches, alphabet):
+    def count(s, text):
+        parts = [text[i : i + length] for i in range(len(text) - length + 1)]
+        return sum(sum(a != b for a, b in zip(s, part, strict=True)) <= mismatches for part in parts)
+
+    return sum(count(s, x) * count(s, z) for s in map("".join, product(alphabet, repeat=length)))
+
+
+def subsequences(x, z, length, decay):
+    """Every way to choose characters of both, one by one."""
+
+    def weights(text):
+        found = Counter()
+        for places in combinations(range(len(text)), length):
+            found["".join(text[p] for p in places)] += decay ** (places[-1] - places[0] + 1)
+        return found
+
+    of_x, of_z = weights(x), weights(z)
+    return sum(of_x[s] * of_z[s] for s in of_x)
+
+
+def _neighbours(A):
+    return [[j for j in range(len(A)) if A[i][j]] for i in range(len(A))]
+
+
+def weisfeiler_lehman(x, z, rounds):
+    """Labels are written out as nested tuples."""
+    total = 0
+    (A, own), (B, other) = x, z
+    for _ in range(rounds + 1):
+        total += sum(a == b for a in own for b in other)
+        own = [(own[i], tuple(sorted((own[j] for j in around), key=repr))) for i, around in enumerate(_neighbours(A))]
+        other = [
+            (other[i], tuple(sorted((other[j] for j in around), key=repr))) for i, around in enumerate(_neighbours(B))
+        ]
+    return total
+
+
+def shortest_paths(x, z):
+    def pairs(graph):
+        A, labels = graph
+        n = len(A)
+        far = [[0 if i == j else 1 if A[i][j] else math.inf for j in range(n)] for i in range(n)]
+        for k, i, j in product(range(n), repeat=3):  # Floyd and Warshall
+            far[i][j] = min(far[i][j], far[i][k] + far[k][j])
+        return [({labels[i], labels[j]}, far[i][j]) for i in range(n) for j in range(i) if far[i][j] < math.inf]
+
+    return sum(a == b for a in pairs(x) for b in pairs(z))
+
+
+def random_walks(x, z, length, decay):
+    """Every pair of walks, step by step."""
+    (A, own), (B, other) = x, z
+
+    def onwards(i, j, left):
+        if own[i] != other[j]:
+            return 0.0
+        total = 1.0
+        if left:
+            for a, b in product(range(len(A)), range(len(B))):
+                if A[i][a] and B[j][b]:
+                    total += decay * A[i][a] * B[j][b] * onwards(a, b, left - 1)
+        return total
+
+    return sum(onwards(i, j, length) for i in range(len(A)) for j in range(len(B)))

@@ -20,6 +20,8 @@ from mercer import (
     KernelMachineRegressor,
     LinearSVC,
     LinearSVR,
+    MKLClassifier,
+    MKLRegressor,
     NuSVC,
     NuSVR,
     NystromRLS,
@@ -27,6 +29,7 @@ from mercer import (
     OneClassSVM,
     PegasosSVC,
     QuantileSVR,
+    RankSVM,
     RLSClassifier,
     RLSClassifierCV,
     RLSRegressor,
@@ -218,6 +221,17 @@ def pegasos(K, y, w, lam=0.05):
     return _soft(K + 1.0, y, w, C=1 / (lam * w.sum()), bias=False)
 
 
+def ranking(K, t, w):
+    """Every pair written out: ½‖w‖² + Σ 0.1·w_i·w_j ξ_ij with ξ_ij ≥ 1 − ⟨w, φ_i − φ_j⟩."""
+    i, j = np.nonzero(t[:, None] > t[None, :])
+    Phi = root(K)
+    D, m = Phi[i] - Phi[j], Phi.shape[1]
+    P = np.diag(np.r_[np.ones(m), np.zeros(len(i))])
+    A = np.vstack([np.hstack([D, np.eye(len(i))]), np.eye(m + len(i))[m:]])
+    price = np.r_[np.zeros(m), 0.1 * w[i] * w[j]]
+    return minimise(P, price, np.zeros((0, len(P))), np.zeros(0), A, np.r_[np.ones(len(i)), np.zeros(len(i))])[0]
+
+
 def equals(certificate, value):
     """The dual value is right to six digits, and the gap proves as much."""
     return abs(certificate.dual - value) <= 1e-6 * abs(value) and 0 <= certificate.gap <= 1e-6 * abs(value)
@@ -262,8 +276,11 @@ REFERENCES = [
     Reference(SVR, svr_squared, "t", {"C": 2.0, "epsilon": 0.1, "loss": "squared_epsilon_insensitive"}),
     Reference(SVR, svr_huber, "t", {"C": 2.0, "delta": 0.3, "loss": "huber"}),
     Reference(SVR, svr_expectile, "t", {"C": 2.0, "tau": 0.8, "loss": "expectile"}),
+    Reference(MKLClassifier, svc, "y", {"C": 2.0}),
+    Reference(MKLRegressor, svr, "t", {"C": 2.0, "epsilon": 0.1}),
     Reference(NuSVR, nu_svr, "t", {"C": 2.0, "nu": 0.4}),
     Reference(QuantileSVR, quantiles, "t", {"C": 2.0, "quantiles": (0.3, 0.8)}),
+    Reference(RankSVM, ranking, "t", {"C": 0.1}),
     Reference(OneClassSVM, one_class, "t", {"nu": 0.3}),
     Reference(SVDD, svdd, "t", {"nu": 0.3}),
     Reference(LinearSVC, linear_svc, "y", {"C": 2.0}),

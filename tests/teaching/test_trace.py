@@ -99,6 +99,43 @@ def test_gains_and_steps_are_those_of_the_formulas():
     assert unclipped > 5
 
 
+def test_a_working_set_of_ones_own():
+    """Igel's algorithm 4.1 with any working set: every step solves the problem restricted to it."""
+    model, draws = SVC(C=1.0, kernel=Gaussian(gamma=0.5), tol=1e-10).fit(X, Y), np.random.default_rng(3)
+    seen = []
+
+    def some(alpha, gradient, step):
+        np.testing.assert_allclose(gradient, 1 - Y * (Gaussian(gamma=0.5)(X) @ (Y * alpha)))
+        seen.append(step)
+        return draws.choice(40, 6, replace=False)
+
+    options = {"kernel": Gaussian(gamma=0.5), "C": 1.0, "method": "decomposition"}
+    found = trace(X, Y, working_set=some, tol=1e-6, **options)
+    assert found.converged
+    assert found.dual == pytest.approx(model.certificate_.dual, rel=1e-6)
+    assert seen == list(range(len(found)))
+    before = np.zeros(40)
+    for step in list(found)[:20]:
+        assert len(step.chosen) == 6
+        outside = np.setdiff1d(np.arange(40), step.chosen)
+        np.testing.assert_array_equal(step.alpha[outside], before[outside])
+        inside = list(step.chosen)  # its optimality condition: no pair of the set can gain
+        h = Y[inside] * (1 - Y * (Gaussian(gamma=0.5)(X) @ (Y * step.alpha)))[inside]
+        up = np.where(Y[inside] > 0, step.alpha[inside] < 1, step.alpha[inside] > 0)
+        down = np.where(Y[inside] > 0, step.alpha[inside] > 0, step.alpha[inside] < 1)
+        assert max(h[up], default=-np.inf) - min(h[down], default=np.inf) <= 1e-6
+        before = step.alpha
+    # Sets that never mix cannot reach the optimum, and the limit ends them.
+    apart = trace(X, Y, working_set=lambda alpha, g, k: np.arange(k % 2, 40, 2), max_steps=50, **options)
+    assert not apart.converged
+    assert len(apart) == 50
+    for wrong in ([], [0, 0], [40], [-1], [0.5]):
+        with pytest.raises(ValueError, match="different rows between 0 and 39"):
+            trace(X, Y, working_set=lambda alpha, g, k, wrong=wrong: wrong, **options)
+    with pytest.raises(ValueError, match="method='decomposition'"):
+        trace(X, Y, working_set=lambda alpha, g, k: [0, 1], method="smo")
+
+
 def test_maximum_gain_gains_most():
     K = Gaussian(gamma=0.5)(X)
     first = {rule: trace(K, Y, kernel="precomputed", C=1e6, rule=rule, max_steps=1) for rule in RULES}

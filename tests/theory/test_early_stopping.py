@@ -110,6 +110,20 @@ def test_choosing_when_to_stop():
         assert 0 < best < path.steps[-1]
         kept, known = stopping_step(errors, window=1, rise=0.0)
         assert kept <= known
+        stopped = iteration_path(
+            Z[:60],
+            y[:60],
+            kernel=Gaussian(gamma=2.0),
+            method=method,
+            n_steps=400,
+            validation=(Z[60:], y[60:]),
+            window=3,
+        )
+        np.testing.assert_allclose(stopped.validation_errors, errors[: len(stopped.steps)])
+        assert (stopped.kept, stopped.steps[-1]) == stopping_step(errors, window=3, rise=0.05)
+        assert stopped.steps[-1] < 400
+        np.testing.assert_allclose(stopped.at(stopped.kept)(Z), path.at(stopped.kept)(Z))
+    assert path.kept is None
     assert stopping_step([3.0, 2.0, 1.0]) == (2, 2)
     # A single rise is noise to a window of three.
     assert stopping_step([4.0, 1.0, 3.0, 0.5, 0.4, 9.0, 9.0], window=3, rise=0.1)[0] == 4

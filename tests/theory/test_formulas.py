@@ -217,6 +217,12 @@ def test_vapnik_and_chervonenkis():
 def test_concentration():
     near(theory.hoeffding(0.2, 100, delta=0.05, width=3.0).value, Decimal("0.2") + 3 * (ln(20) / 200).sqrt())
     near(theory.hoeffding(0.2, 100, delta=0.05, sides=2).value, Decimal("0.2") + (ln(40) / 200).sqrt())
+    # Igel, theorem A.2: Pr{|S − E S| ≥ ε} ≤ 2 exp(−2ε²/Σ(b − a)²), solved for ε and divided by n.
+    unequal = theory.hoeffding(0.2, 3, delta=0.05, width=[1.0, 2.0, 0.0], sides=2)
+    near(unequal.value, Decimal("0.2") + (5 * ln(40) / 2).sqrt() / 3)
+    near(theory.hoeffding(0.2, 4, width=[2.0] * 4).value, theory.hoeffding(0.2, 4, width=2.0).value)
+    with pytest.raises(ValueError, match="2 numbers for n=3"):
+        theory.hoeffding(0.2, 3, width=[1.0, 2.0])
     c = np.array([0.1, 0.2, 0.3])
     near(theory.mcdiarmid(1.0, c, delta=0.05).value, 1 + (Decimal("0.14") * ln(20) / 2).sqrt())
     near(theory.mcdiarmid(0.2, np.full(100, 0.01), delta=0.05).value, theory.hoeffding(0.2, 100, delta=0.05).value)
@@ -327,7 +333,9 @@ def test_any_two_labels():
         for loss in ("zero_one", "hinge", "ramp"):
             assert theory.risk(y, f, loss=loss) == theory.risk(signs, f, loss=loss)
         assert theory.slack_power_sum(y, f, power=1.0) == theory.slack_power_sum(signs, f, power=1.0)
-        np.testing.assert_array_equal(theory.fewest_errors(f[:, None], y), theory.fewest_errors(f[:, None], signs))
+        np.testing.assert_array_equal(
+            theory.fewest_errors(f[:, None], y).rows, theory.fewest_errors(f[:, None], signs).rows
+        )
         np.testing.assert_array_equal(theory.perceptron(K, y).alpha, theory.perceptron(K, signs).alpha)
     assert theory.risk([0, 1, 1], [-1.0, -1.0, 1.0], loss="zero_one") == 1 / 3
     assert theory.risk([1, 1], [2.0, -1.0], loss="zero_one") == 0.5  # −1 and +1 may stand alone

@@ -18,7 +18,28 @@ SMALLEST = 1e-7
 
 
 def couple(pairs: Floats, n_classes: int) -> Floats:
-    """A column for each class, from the probability of the first class of every pair (0 1, 0 2, …, 1 2, …)."""
+    """A column for each class, from the probability of the first class of every pair (0 1, 0 2, …, 1 2, …).
+
+    Parameters
+    ----------
+    pairs : array of shape (n_samples, n_classes · (n_classes − 1) / 2)
+        P(first class) if only the two of a pair were possible.
+    n_classes : int
+        How many classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.calibration import couple
+    >>> couple(np.array([[0.5, 2 / 3, 2 / 3]]), 3).round(6)  # 0 and 1 alike, each twice as likely as 2
+    array([[0.4, 0.4, 0.2]])
+    """
+    pairs = np.asarray(pairs, dtype=np.float64)
+    if pairs.ndim != 2 or pairs.shape[1] != n_classes * (n_classes - 1) // 2:
+        raise ValueError(
+            f"pairs has shape {pairs.shape}; {n_classes} classes have a column for each of "
+            f"{n_classes * (n_classes - 1) // 2} pairs"
+        )
     out = np.empty((len(pairs), n_classes))
     for some in row_blocks(len(pairs), 24 * n_classes * n_classes):
         Q = equations(pairs[some], n_classes)

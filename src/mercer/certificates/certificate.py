@@ -10,11 +10,14 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from mercer.arrays import gamma
+from mercer.certificates.lagrangian import Lagrangian
 
 Proves = Literal[
     "stationarity",
+    "optimality if K is positive semi-definite, loss and penalty are convex and the loss is not negative",
     "optimality if K is positive semi-definite and the loss is convex",
     "optimality if K is positive semi-definite",
+    "optimality if loss and penalty are convex and the loss is not negative",
     "optimality if the loss is convex",
     "optimality",
 ]
@@ -85,6 +88,8 @@ class Certificate:
         The bias of each group, as used for the values above.
     parts : sequence of Certificate
         One per sub-problem; for several, the values above are sums and the residuals maxima.
+    lagrangian : Lagrangian or None
+        Of an `SVC` of two classes: the Lagrangian with all its multipliers. Files and pickles do not keep it.
 
     Examples
     --------
@@ -108,6 +113,10 @@ class Certificate:
     worst: int = 0
     b: tuple[float, ...] = ()
     parts: Sequence[Certificate] = field(default=(), repr=False)
+    lagrangian: Lagrangian | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "lagrangian": None}  # which has arrays over all samples
 
     def __post_init__(self) -> None:
         """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller."""
@@ -146,7 +155,9 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for files and machine-readable reports."""
-        plain: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "parts"}
+        plain: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("parts", "lagrangian")
+        }
         plain["kkt"] = dict(self.kkt)
         plain["parts"] = [part.to_dict() for part in self.parts]
         return plain

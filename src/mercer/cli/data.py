@@ -97,7 +97,9 @@ def read_data(
             source.name = name
         text = read_labelled_text(source, first_index=first_index)
         if text.queries is not None:
-            raise ValueError(f"{name} has qid: fields: ranking data, which no machine here learns from")
+            raise ValueError(
+                f"{name} has qid: fields, which are for ranking: mercer svm_learn -z p, or RankSVM in Python"
+            )
         return Data(name, form, text.X, text.y)
     if form == "npz":
         return _read_npz(source, name, training, regression)

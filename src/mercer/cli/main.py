@@ -38,6 +38,10 @@ _COMMANDS = {
     "easy": "a table in, a tuned, judged and explained model out; on LIBSVM text what easy.py does",
     "explain": "say what matters to a model, and why it answers as it does",
     "scale": "scale the features of a LIBSVM text file",
+    "svm_learn": "train as SVMlight does",
+    "svm_classify": "evaluate a model as SVMlight does",
+    "checkdata": "say whether a LIBSVM text file is sound",
+    "subset": "draw rows of a LIBSVM text file",
     "inspect": "tell what a model file holds",
     "convert": "convert a model to another format",
     "plot": "draw the decision of a model",
@@ -45,7 +49,14 @@ _COMMANDS = {
     "install-libsvm-names": "programs called svm-train and so on",
 }
 # Modules of commands that are called otherwise than the command.
-_HOMES = {"scale": "libsvm.scale", "install-libsvm-names": "libsvm.install_names"}
+_HOMES = {
+    "scale": "libsvm.scale",
+    "install-libsvm-names": "libsvm.install_names",
+    "svm_learn": "svmlight.learn",
+    "svm_classify": "svmlight.classify",
+    "checkdata": "libsvm.checkdata",
+    "subset": "libsvm.subset",
+}
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, NotImplementedError)

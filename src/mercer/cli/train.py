@@ -12,6 +12,7 @@ from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
+    from mercer.arrays import Floats
     from mercer.cli.libsvm.train_text import LibsvmText
     from mercer.cli.train_table import Table
 
@@ -48,7 +49,9 @@ def register(commands: Subparsers) -> None:
         computes=True,
     )
     parser.add_argument("--help", action="help", help="show this message and exit (-h is svm-train's shrinking)")
-    parser.add_argument("file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet; - is stdin")
+    parser.add_argument(
+        "file", nargs="?", metavar="DATA", help="LIBSVM text, .csv, .npz or .parquet, or a folder; - is stdin"
+    )
     parser.add_argument(
         "model",
         nargs="?",
@@ -60,6 +63,7 @@ def register(commands: Subparsers) -> None:
     data.add_argument(
         "--data", choices=TITLES, default="breast_cancer", help="embedded set, where no file is given (breast_cancer)"
     )
+    data.add_argument("--cluster", metavar="ADDRESS", help="of a Dask scheduler; DATA is then a folder")
     data.add_argument(
         "--test-size", type=_share, default=0.25, metavar="SHARE", help="of a table's rows to hold out (0.25)"
     )
@@ -69,6 +73,9 @@ def register(commands: Subparsers) -> None:
     add_table_options(data)
     machine = parser.add_argument_group("machine")
     add_machine_options(machine)
+    machine.add_argument(
+        "-W", "--weight-file", metavar="FILE", help="a weight for each row of LIBSVM text, a line each"
+    )
     machine.add_argument(
         "-v", "--folds", type=int, metavar="K", help="K-fold cross-validation instead of a model; at least 2"
     )
@@ -191,6 +198,11 @@ def run(args: argparse.Namespace) -> None:
     expect_weights_fit(args)
     if args.output is not None:
         expect_model_name(args.output, ".onnx", ".c")
+    if args.cluster or (args.file and Path(args.file).is_dir()):
+        from mercer.cli.train_folder import train_folder
+
+        train_folder(args)
+        return
     training = _training(args)
     if args.folds is None:
         from mercer.files.atomic_write import checked_target
@@ -203,6 +215,7 @@ def run(args: argparse.Namespace) -> None:
     if unknown:
         training.unknown_classes(unknown, data)
     model = training.model(data, args.class_weight or weights)
+    own = weights_in(args, len(data.y))
     if args.folds is not None:
         from mercer.cli.folds import cross_validated
 
@@ -213,9 +226,28 @@ def run(args: argparse.Namespace) -> None:
     train, test = training.split(data)
     clock.lap("load")
     with waiting(f"training on {len(train[1]):,} rows", args.quiet or args.json, verbose=args.verbose):
-        training.fit(model, train)
+        training.fit(model, train, **own)
     clock.lap("fit")
     training.conclude(model, data, train, test, clock)
+
+
+def weights_in(args: argparse.Namespace, n: int) -> dict[str, Floats]:
+    """What -W adds to a fit."""
+    if args.weight_file is None:
+        return {}
+    if args.folds is not None or args.probability or format_of(args.file, args.format) != "libsvm":
+        raise ValueError(
+            "-W is for a model of LIBSVM text: not with -v or -b 1, whose folds have no weights, nor tables"
+        )
+    import numpy as np
+
+    words = Path(args.weight_file).read_text(encoding="ascii", errors="replace").split()
+    if len(words) != n:
+        raise ValueError(f"{args.weight_file} holds {len(words)} weights, but {args.file} has {n} rows")
+    try:
+        return {"sample_weight": np.array([float(word) for word in words])}
+    except ValueError as error:
+        raise ValueError(f"{args.weight_file}: {error}") from None
 
 
 def expect_weights_fit(args: argparse.Namespace) -> None:

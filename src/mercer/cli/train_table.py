@@ -67,7 +67,7 @@ class Table:
         train, test = ((_rows(data.X, part), data.y[part]) for part in rows)
         return train, test
 
-    def fit(self, model: Estimator, train: Rows) -> None:
+    def fit(self, model: Estimator, train: Rows, **weights: Any) -> None:  # none: see `weights_in`
         """Train on a part; what is to be warned of is warned of when it is trained on all rows."""
         with nullcontext() if self._args.keep_split else held_warnings():
             model.fit(*train)

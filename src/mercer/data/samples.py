@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, is_sparse, n_samples, row_blocks
 from mercer.engine import PlacedSamples, configured, engine_of, placed
+from mercer.kernels import Kernel
 from mercer.runtime.threads import effective_n_threads
 
 _TABLES = "or let mercer.tabular(estimator) read the table as it is"
@@ -158,17 +159,17 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def sequences(X: Any) -> list[str] | PlacedSamples:
-    """A list of strings, for kernels on strings."""
+def sequences(X: Any, kernel: Kernel) -> list[str] | PlacedSamples:
+    """A list of strings, for kernels on strings, or on what they make strings of."""
     home = engine_of(X)
     if home is not None:
         return home.samples(X)
     if isinstance(X, str):
         raise ValueError("X is one string; give a list of strings, one per sample")
-    samples = list(X)
-    for i, sample in enumerate(samples):
-        if not isinstance(sample, str):
-            raise ValueError(f"this kernel compares strings, but sample {i} is {type(sample).__name__}: {sample!r:.60}")
+    try:
+        samples = [kernel.sequence(sample, f"sample {i}") for i, sample in enumerate(X)]
+    except TypeError as error:
+        raise ValueError(str(error)) from None
     if not samples:
         raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     home = configured()
@@ -361,7 +362,9 @@ def numbers(y: Any) -> Floats:
     """One finite number per sample."""
     if y is None:
         raise ValueError("This regressor requires y to be passed, but the target y is None.")
-    several = "RLSRegressor learns several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    several = (
+        "SVR and RLSRegressor learn several outputs at once, sklearn.multioutput.MultiOutputRegressor one after another"
+    )
     refuse_masked(y, "y")
     y = single_column(y, several)
     refuse_non_numbers(y, "y")

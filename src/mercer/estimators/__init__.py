@@ -12,6 +12,8 @@ __all__ = [
     "KernelMachineRegressor",
     "LinearSVC",
     "LinearSVR",
+    "MKLClassifier",
+    "MKLRegressor",
     "NuSVC",
     "NuSVR",
     "NystromRLS",
@@ -23,15 +25,18 @@ __all__ = [
     "RLSClassifierCV",
     "RLSRegressor",
     "RLSRegressorCV",
+    "RankSVM",
 ]
 
 if TYPE_CHECKING:
     from mercer.estimators.kernel_machine import KernelMachineClassifier, KernelMachineRegressor
     from mercer.estimators.linear import LinearSVC, LinearSVR
+    from mercer.estimators.mkl import MKLClassifier, MKLRegressor
     from mercer.estimators.novelty import SVDD, OneClassSVM
     from mercer.estimators.nu_svc import NuSVC
     from mercer.estimators.nystrom_rls import NystromRLS, NystromRLSClassifier
     from mercer.estimators.pegasos import PegasosSVC
+    from mercer.estimators.ranking import RankSVM
     from mercer.estimators.ridge_path import RLSClassifierCV, RLSRegressorCV
     from mercer.estimators.rls import RLSClassifier, RLSRegressor
     from mercer.estimators.svc import SVC
@@ -40,10 +45,12 @@ else:
     _HOMES = {
         "kernel_machine": "KernelMachineClassifier KernelMachineRegressor",
         "linear": "LinearSVC LinearSVR",
+        "mkl": "MKLClassifier MKLRegressor",
         "novelty": "SVDD OneClassSVM",
         "nu_svc": "NuSVC",
         "nystrom_rls": "NystromRLS NystromRLSClassifier",
         "pegasos": "PegasosSVC",
+        "ranking": "RankSVM",
         "ridge_path": "RLSClassifierCV RLSRegressorCV",
         "rls": "RLSClassifier RLSRegressor",
         "svc": "SVC",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Floats, freeze
@@ -19,10 +21,12 @@ from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, Ma
 from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
-from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives
-from mercer.parameters import positive
+from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives, is_known_convex
+from mercer.parameters import integer, not_negative, one_of, positive, share
+from mercer.penalties import PENALTIES, Penalty, SquaredNorm, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
-from mercer.solvers.representer import solve_representer
+from mercer.solvers.pegasos.iterates import validation_part
+from mercer.solvers.representer import Watch, solve_representer
 
 _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
     "classification": {"logistic": Logistic, "squared_hinge": SquaredHinge, "hinge": Hinge, "squared": Squared},
@@ -40,11 +44,17 @@ class _KernelMachine(MachineMethods, Machine):
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("outputs", None),
+        validation_loss_=Array("outputs", None),
     )
 
     loss: str | Loss = "logistic"
     lam: float = 1.0
     _: KW_ONLY
+    penalty: str | Penalty = "squared_norm"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 2
+    rise: float = 0.05
     max_time: float | None = None
     kernel: KernelChoice = "rbf"
     degree: int = 3
@@ -65,7 +75,32 @@ class _KernelMachine(MachineMethods, Machine):
         positive("lam", self.lam, "without a price on ‖f‖² there is no unique minimiser")
         if not isinstance(self.bias, bool | np.bool_):
             raise TypeError(f"bias={self.bias!r} must be True or False")
-        self._read_loss()
+        share("validation_fraction", self.validation_fraction)
+        integer("n_iter_no_change", self.n_iter_no_change, 1, "so many steps are averaged")
+        not_negative("rise", self.rise)
+        loss, penalty = self._read_loss(), self._read_penalty()
+        joint = hasattr(loss, "combine")
+        if isinstance(loss, Hinge) and (self.early_stopping or type(penalty) is not SquaredNorm):
+            raise ValueError(
+                "loss='hinge' is solved in the dual of ‖f‖², and has no other penalty and no early stopping here; take "
+                "'squared_hinge', or PegasosSVC for early stopping"
+            )
+        if self.early_stopping and (joint or type(penalty) is not SquaredNorm):
+            why = (
+                "this loss is of all samples" if joint else "steps for other penalties than 'squared_norm' are no path"
+            )
+            raise ValueError(f"early_stopping leaves samples out and ends the steps, but {why}; set it to False")
+
+    def _read_penalty(self) -> Penalty:
+        """The penalty as an object."""
+        if isinstance(self.penalty, str):
+            return PENALTIES[one_of("penalty", self.penalty, tuple(PENALTIES))]
+        if not isinstance(self.penalty, Penalty):
+            raise TypeError(
+                f"penalty={self.penalty!r} must be {' or '.join(map(repr, PENALTIES))}, or an object with value(r) and "
+                "derivative(r) of r = ‖f‖"
+            )
+        return self.penalty
 
     def _read_loss(self) -> Loss:
         """The loss as an object."""
@@ -90,19 +125,47 @@ class _KernelMachine(MachineMethods, Machine):
     def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
         return 1  # each of them takes the whole budget for its Newton matrix
 
+    def _merges(self, X: Data, budget: int) -> bool:
+        return not hasattr(self._read_loss(), "combine")  # such a loss may speak of the caller's rows
+
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
-        loss, Y = self._read_loss(), self._targets(fit)
-        if not any(type(loss) in named.values() for named in _LOSSES.values()):
-            check_derivatives(loss, Y.ravel())
-        lam, bias, weight = float(self.lam), bool(self.bias), fit.merged.weight
-        problems = [RepresenterProblem(np.ascontiguousarray(y), weight, loss, lam, bias) for y in Y.T]
+        loss, penalty, Y = self._read_loss(), self._read_penalty(), self._targets(fit)
+        if not is_known_penalty(penalty):
+            check_penalty(penalty)
+        problem = RepresenterProblem(Y[:, 0], fit.merged.weight, loss, float(self.lam), bool(self.bias), penalty)
+        problems = [replace(problem, y=np.ascontiguousarray(y)) for y in Y.T]
+        if hasattr(loss, "combine"):
+            problems = [_combined(one, loss.combine(one.y)) for one in problems]
+        if not is_known_convex(loss):
+            check_derivatives(loss, np.concatenate([one.y for one in problems]))
         names = [f"output {k}" for k in range(len(problems))] if len(problems) > 1 else [""]
-        return Tasks(Task(name, problem, solve_representer) for name, problem in zip(names, problems, strict=True))
+        return Tasks(self._task(name, problem) for name, problem in zip(names, problems, strict=True))
+
+    def _task(self, name: str, problem: RepresenterProblem) -> Task[RepresenterProblem]:
+        if not self.early_stopping:
+            return Task(name, problem, solve_representer)
+        # The order of merged samples is chance already, so that the part depends on the data alone.
+        held_out, weight = validation_part(0, len(problem.y), self.validation_fraction), problem.weight.copy()
+        if len(np.unique(np.delete(problem.y, held_out))) < (2 if self._kind == "classification" else 1):
+            raise ValueError(
+                f"with early_stopping {len(held_out)} of {len(problem.y)} distinct samples are left out, and the rest "
+                "lacks a class, or is nothing at all; lower validation_fraction"
+            )
+        watch = Watch(held_out, weight[held_out], int(self.n_iter_no_change), float(self.rise))
+        weight[held_out] = 0.0
+        return Task(name, replace(problem, weight=weight), partial(solve_representer, watch=watch))
 
     def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
         merged = fit.merged
         C = np.column_stack([s.solution.c for s in solved])
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
+        if self.early_stopping:
+            self.converged_ = self.stop_reason_ in ("converged", "early stopping")
+            losses = [s.solution.validation_losses for s in solved]
+            every = np.full((len(losses), max(map(len, losses))), np.nan)
+            for row, own in zip(every, losses, strict=True):
+                row[: len(own)] = own
+            self.validation_loss_ = freeze(every)
         self.intercept_ = freeze(np.array([s.solution.b for s in solved]))
         # Copies of a sample share its coefficient in proportion to their weights.
         own = np.zeros((fit.n, C.shape[1]))
@@ -113,12 +176,30 @@ class _KernelMachine(MachineMethods, Machine):
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
 
 
+def _combined(problem: RepresenterProblem, of: tuple[Any, Any]) -> RepresenterProblem:
+    """The problem of a loss of Af, with the targets of its rows."""
+    A, n = sparse.csr_array(of[0]), len(problem.y)
+    z = np.asarray(of[1], dtype=np.float64)
+    if A.shape != (len(z), n) or z.ndim != 1 or not len(z) or not (np.isfinite(z).all() and np.isfinite(A.data).all()):
+        raise ValueError(
+            f"loss.combine(y) must return a finite sparse matrix with a column for each of the {n} samples, and a "
+            f"finite target for each of its rows, at least one; their shapes are {A.shape} and {z.shape}"
+        )
+    if not (problem.weight == 1).all():
+        raise ValueError("this loss is of all samples together and takes no sample_weight; weigh the rows of its A")
+    if problem.bias and abs(A).sum() and np.abs(A.sum(axis=1)).max() > 0:
+        raise ValueError(
+            "a loss of sums of values has no b here, unless all are differences, which no b changes: set bias=False"
+        )
+    return replace(problem, y=z, weight=np.ones(len(z)), bias=False, combine=A)
+
+
 @shared_docs
 class KernelMachineRegressor(Regressor, _KernelMachine):
     """Regression with any convex loss.
 
-    Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² over the kernel's function space. By the representer theorem the minimiser is
-    f(x) = Σ_j c_j k(x_j, x) + b, and Newton's method finds it.
+    Minimises Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖) over the kernel's function space, Ω(‖f‖) = ‖f‖² if not said otherwise. By
+    the representer theorem the minimiser is f(x) = Σ_j c_j k(x_j, x) + b, and Newton's method finds it.
 
     Parameters
     ----------
@@ -126,7 +207,7 @@ class KernelMachineRegressor(Regressor, _KernelMachine):
         (y − f)², or ½(y − f)² up to a distance of `delta` and linear beyond; or an object with value(y, f),
         gradient(y, f) and curvature(y, f) (see `mercer.losses`).
     lam : float, default=1.0
-        λ > 0, the price of ‖f‖².
+        λ > 0, the price of the penalty.
     delta : float, default=1.0
         Where the Huber loss turns linear.
     %(representer parameters)s
@@ -185,7 +266,7 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
         log(1 + exp(−yf)), max(0, 1 − yf)², max(0, 1 − yf) or (y − f)²; or an object with value(y, f), gradient(y, f)
         and curvature(y, f) (see `mercer.losses`). The logistic loss gives `predict_proba`.
     lam : float, default=1.0
-        λ > 0, the price of ‖f‖².
+        λ > 0, the price of the penalty.
     %(representer parameters)s
 
     Attributes

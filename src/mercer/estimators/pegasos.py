@@ -36,7 +36,7 @@ from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import expect_room
-from mercer.parameters import integer, one_of, positive, share
+from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.rkhs import Expansion
 from mercer.solvers.pegasos.descent import (
@@ -84,13 +84,16 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     max_iter : int, default=-1
         Epochs, each of as many steps as there are distinct samples. −1 stands for 10, or for more, up to 2000, as long
         as they make no more than 10⁶ steps and touch no more than 3·10⁸ entries of the data or kernel values.
-    early_stopping : bool, default=False
-        Leave a validation part out and stop when its loss has not fallen for a while; the best epoch's machine is
-        kept.
+    early_stopping : bool or "smoothed", default=False
+        Leave a validation part out and stop when its loss has not fallen for a while; or, "smoothed", when its mean
+        over `n_iter_no_change` epochs has risen by the share `rise` above its least (Igel, section 2.2). The best
+        epoch's machine is kept.
     validation_fraction : float, default=0.1
         Share of the distinct samples in the validation part.
     n_iter_no_change : int, default=5
-        Epochs without a fall of more than `tol` after which training stops early.
+        Epochs without a fall of more than `tol` after which training stops early, or over which the loss is smoothed.
+    rise : float, default=0.05
+        How much the smoothed loss has to rise, as a share.
     tol : float, default=1e-3
         Smallest fall of the validation loss that counts, per class; nothing else uses it.
     class_weight : dict or "balanced", optional
@@ -177,9 +180,10 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     sampling: str = "replacement"
     project: bool = False
     max_iter: int = -1
-    early_stopping: bool = False
+    early_stopping: bool | str = False
     validation_fraction: float = 0.1
     n_iter_no_change: int = 5
+    rise: float = 0.05
     tol: float = 1e-3
     class_weight: ClassWeight = None
     certificate: bool = False
@@ -194,6 +198,8 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         one_of("bias", self.bias, (False, "regularized"))
         one_of("average", self.average, ("all", "suffix", "last"))
         one_of("sampling", self.sampling, ("replacement", "passes"))
+        one_of("early_stopping", self.early_stopping, (False, True, "smoothed"))
+        not_negative("rise", self.rise)
         share("validation_fraction", self.validation_fraction)
         integer("n_iter_no_change", self.n_iter_no_change, 1, "training stops after this many epochs without a fall")
 
@@ -232,6 +238,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
             project=bool(self.project),
             held_out=self._held_out(fit) if self.early_stopping else None,
             patience=int(self.n_iter_no_change),
+            rise=float(self.rise) if self.early_stopping == "smoothed" else None,
             sharp=bool(self.certificate),
         )
         return Tasks([Task("", self._problem(fit), solve, place=lambda n_threads: self._space(fit, n_threads))])
@@ -405,7 +412,9 @@ def _check_stream(machine: PegasosSVC) -> None:
     kernel = kernel_of(vars(machine))
     for name in ("early_stopping", "certificate"):
         if getattr(machine, name):
-            raise ValueError(f"{name}=True needs all samples at once: use fit, or set it to False for a stream")
+            raise ValueError(
+                f"{name}={getattr(machine, name)!r} needs all samples at once: use fit, or set it to False for a stream"
+            )
     if isinstance(machine.class_weight, str):
         raise ValueError(
             f"class_weight={machine.class_weight!r} needs all labels at once; give a dict from label to weight"

@@ -49,6 +49,23 @@ class PathSource:
     weight: Floats
     names: Any = None
 
+    def of_every(self, lams: Floats, X: Data) -> Floats:
+        """f of each λ at new samples: with W½KW½ = QΛQ', (K + λW⁻¹)⁻¹ = W½Q(Λ + λ)⁻¹Q'W½."""
+        model = self.fitted(float(lams[-1]), None, None, None)
+        Y = np.where(self.y[:, None] == model.classes_, 1.0, -1.0) if hasattr(model, "classes_") else self.y
+        Y = Y[:, 1:] if hasattr(model, "classes_") and len(model.classes_) == 2 else Y.reshape(len(self.y), -1)
+        kernel, root = model.kernel_, np.sqrt(self.weight)
+        values, Q = np.linalg.eigh(root[:, None] * kernel(self.X)[np.ix_(self.member, self.member)] * root)
+        left = Q.T @ (root[:, None] * np.column_stack([Y, np.ones(len(Y))]))
+        new = (kernel(X, self.X)[:, self.member] * root) @ Q
+        out = np.empty((len(lams), len(new), Y.shape[1]))
+        for k, lam in enumerate(lams):
+            scaled = left / (np.maximum(values, 0.0) + lam)[:, None]
+            sums = left[:, -1] @ scaled
+            b = sums[:-1] / sums[-1] if model.bias else np.zeros(Y.shape[1])
+            out[k] = new @ (scaled[:, :-1] - scaled[:, -1:] * b) + b
+        return out[:, :, 0] if np.ndim(self.y) == 1 and out.shape[2] == 1 else out
+
     def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
         """The machine at one λ, on these samples, or on those that are kept."""
         model = clone(self.machine).set_params(lam=lam, **self.params)
@@ -144,6 +161,28 @@ class RidgePath(RidgePathMethods):
                 "a machine with a linear or a precomputed kernel keeps no training samples: call at(lam, X, y)"
             )
         return self._source.fitted(lam, X, y, sample_weight)
+
+    def predict(self, X: Data) -> Floats:
+        """What the machine of each λ says of new samples, from one more decomposition: hold-out errors of the path.
+
+        For a regressor, or a classifier's f: `np.argmin(((path.predict(X) - y) ** 2).mean(axis=1))` is the best λ on
+        held-out samples with one output.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or list
+            Samples as in `fit`; not for machines with a linear or precomputed kernel, which keep no training samples.
+
+        Returns
+        -------
+        array of shape (n_lams, n_samples), or (n_lams, n_samples, n_outputs)
+        """
+        if self._source is None or self._source.X is None:
+            raise ValueError(
+                "a path from a file, or with a linear or a precomputed kernel, keeps no training samples: predict with "
+                "at(lam, X, y) for each λ"
+            )
+        return self._source.of_every(self.lams, X)
 
 
 attach_named(RidgePath)

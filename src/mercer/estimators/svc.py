@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, megabytes
+from mercer.arrays import Floats, Indices, inner, megabytes
+from mercer.certificates.lagrangian import Lagrangian
 from mercer.data.labels import REST
 from mercer.errors import PROBABILITIES
 from mercer.estimators.regularisation import check_price, price
@@ -197,8 +198,30 @@ class SVC(PairwiseClassifier):
             refuse_no_margin(fit, solved)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
-            return
-        self._conclude_pairs(fit, solved, partial(self._box, fit), b)
+        else:
+            self._conclude_pairs(fit, solved, partial(self._box, fit), b)
+        if len(fit.target.labels) == 2:
+            self.certificate_ = replace(self.certificate_, lagrangian=self._lagrangian(fit, solved))
+
+    def _lagrangian(self, fit: Fit, solved: Solutions[Any]) -> Lagrangian:
+        free, beta = self.bias is True, solved.beta
+        b = float(self.intercept_[0]) if free else 0.0
+        own = float(solved.biases(self.bias)[0]) if free else 0.0  # the solver's, of samples that it may have moved
+        if self._hard:
+            prices = np.full(len(beta), np.inf)
+        else:
+            prices = solved.upper - solved.lower if self.slack == "l1" else 1.0 / solved.d
+        return Lagrangian(
+            slack="none" if self._hard else self.slack,
+            rows=fit.merged.first[solved.samples],
+            y=np.where(fit.merged.y[solved.samples] == 1, 1.0, -1.0),
+            C=prices,
+            alpha=np.abs(beta),
+            f=solved.u + (own - b),
+            b=b,
+            free=free,
+            square=inner(beta, solved.u),
+        )
 
     def _box(self, fit: Fit) -> Bounds:
         bound: Any = self._prices(fit) if self.slack == "l1" else np.inf

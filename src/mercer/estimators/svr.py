@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
-from mercer.arrays import Data, Floats, Weights, freeze
+from mercer.arrays import Data, Floats, Indices, Weights, freeze
+from mercer.data import samples
 from mercer.engine import on_host, placed
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
@@ -32,7 +33,7 @@ class SVR(KernelRegressor):
     """Support vector regression, exact and certified.
 
     Minimises ½‖w‖² + Σ C_i loss(y_i − f(x_i)) with f(x) = ⟨w, φ(x)⟩ + b, through its dual. With the default loss a
-    drop-in for scikit-learn's SVR.
+    drop-in for scikit-learn's SVR. A y with several columns is learnt column by column, on one kernel matrix.
 
     Parameters
     ----------
@@ -76,6 +77,49 @@ class SVR(KernelRegressor):
     tau: float = 0.5
     bias: bool | str = True
     theta: float | None = None
+
+    FITTED = fitted(intercept_=Array("outputs", required=True))
+
+    def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
+        shape = np.asarray(y).shape
+        if len(shape) != 2 or shape[1] < 2:
+            return super()._read(y)
+        target, _ = samples.outputs(y)
+        return np.unique(target + 0.0, axis=0, return_inverse=True)[1].ravel(), target
+
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        if fit.target.ndim == 1:
+            return super()._tasks(fit)
+        tasks, rows, weight = [], np.arange(len(fit.merged.y)), fit.merged.weight
+        for k, y in enumerate(np.ascontiguousarray(fit.target[fit.merged.first].T)):
+            problem = self._problem(fit, y, weight)
+            solve = self._solver_for(fit, rows, problem)
+            tasks.append(Task(f"output {k}", problem, solve, rows, unit=unit_of_targets(y, weight)))
+        return Tasks(tasks)
+
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        if fit.target.ndim == 1:
+            super()._conclude(fit, solved)
+            return
+        one = self._problem(fit, fit.target[:1, 0], np.ones(1))
+        box = Bounds(float(one.upper.max()), -float(one.lower.min()))
+        self._conclude_outputs(fit, solved, lambda: box, solved.biases(self.bias))
+
+    def predict(self, X: Data) -> Floats:
+        """f(x) of each sample; a column for each column of the y that it was trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        values = self._decision(X)
+        return values if values.shape[1] > 1 else np.asarray(values[:, 0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
         C = price(self, float(fit.merged.weight.sum())) * weight

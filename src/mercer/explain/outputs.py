@@ -108,7 +108,7 @@ def outputs_of(given: Any) -> Outputs:
         w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
         return Outputs(asked, names, pairs, kernel_named("linear"), w, np.eye(len(w)))
     if model.F_LESS_OWN:
-        terms = expansion.kernel.terms()
+        terms = expansion.kernel.terms(model.n_features_in_) if expansion.kernel.accepts == "vectors" else None
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
             raise ValueError(
                 f"{type(model).__name__} with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) "

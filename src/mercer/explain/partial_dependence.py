@@ -205,7 +205,7 @@ def _values(machine: Outputs, rows: Floats, columns: tuple[int, ...], points: Fl
 
 def _only_term(machine: Outputs) -> Term | None:
     """The kernel as one product of exponentials, if it is one."""
-    terms = machine.kernel.terms()
+    terms = machine.kernel.terms(machine.vectors.shape[1])
     return terms[0] if terms is not None and len(terms) == 1 and len(terms[0].polynomial) == 1 else None
 
 

@@ -248,13 +248,14 @@ def _players(machine: Outputs) -> Indices:
 def _terms(machine: Outputs) -> Terms:
     """The kernel as products over the features, or an error that says what would do."""
     machine.expect_vectors("explain")
-    terms = machine.kernel.terms()
-    if terms is None:
+    terms = machine.kernel.terms(machine.vectors.shape[1])
+    if terms is None or not all(term.within for term in terms):
         raise ValueError(
             f"{machine.kernel!r} is no sum of products over the features, so that exact Shapley values would take 2^d "
-            "steps. Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, Linear and Polynomial kernels and "
-            "their sums, products, multiples and powers have them. For this kernel there are gradient_importance and "
-            "partial_dependence, and sampling by other packages, such as shap.PermutationExplainer"
+            "steps. Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, ANOVA, Linear and Polynomial "
+            "kernels and their sums, products, multiples and powers have them. For this kernel there are "
+            "gradient_importance and partial_dependence, and sampling by other packages, such as "
+            "shap.PermutationExplainer"
         )
     return terms
 
@@ -264,6 +265,8 @@ def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, 
     w = np.zeros((values.shape[1], data.shape[1]))
     for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], data.shape[1])):
         w += coefficients.T @ vectors
+    if term.inside is not None:
+        w *= term.inside
     gained = term.polynomial[1] * w * (data - mean)[:, None, :]
     if len(players) == values.shape[2] and (players == np.arange(len(players))).all():
         values += gained
@@ -311,7 +314,7 @@ def _add_curved(
                     data[some],
                     others,
                     weights,
-                    own,
+                    own if term.inside is None else own * term.inside[chosen],  # ⟨x, z⟩ is over these alone
                     np.ascontiguousarray(coefficients.T) * _with_zeros(rates[:, ~used], unseen),
                     np.ascontiguousarray(rates[:, chosen]),
                     np.array(term.polynomial),

@@ -31,6 +31,7 @@ from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
 from mercer.parameters import Seed, integer, one_of, positive, store
+from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
 
 
@@ -167,6 +168,45 @@ def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: Ar
     if c.shape != (n_samples(X),):
         raise ValueError(f"f and weights must give one number for each of the {n_samples(X)} points, not {c.shape}")
     return float(c @ bound(X) @ c)
+
+
+def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> Function | None:
+    """Search for the h that violates Mercer's condition most, ∫∫ k(u, v) h(u) h(v) du dv < 0, of all with ∫ h² = 1.
+
+    Both integrals are by quadrature. Where there is such an h, the kernel is not positive definite: the points
+    themselves refute it. None proves nothing, since other points may.
+
+    Parameters
+    ----------
+    X : array
+        The points of a quadrature rule.
+    kernel : Kernel or str
+        The kernel.
+    weights : array
+        Its weights, > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.features import mercer_integral, mercer_violation
+    >>> from mercer.kernels import Gaussian, Sigmoid
+    >>> kernel, (x, w) = Sigmoid(gamma=1.0, coef0=-1.0), np.polynomial.legendre.leggauss(20)
+    >>> h = mercer_violation(x[:, None], kernel=kernel, weights=w)
+    >>> finer, v = np.polynomial.legendre.leggauss(50)
+    >>> round(mercer_integral(finer[:, None], h, kernel=kernel, weights=v), 4)
+    -1.4573
+    >>> mercer_violation(x[:, None], kernel=Gaussian(gamma=1.0), weights=w) is None
+    True
+    """
+    bound, w = as_kernel(kernel).bind(X), np.asarray(weights, dtype=np.float64)
+    if n_samples(X) == 0 or w.shape != (n_samples(X),) or not (np.isfinite(w) & (w > 0)).all():
+        raise ValueError(f"a finite weight > 0 is needed for each of the {n_samples(X)} points, not {w.shape}")
+    root = np.sqrt(w)
+    values, vectors = abandonable(np.linalg.eigh, root[:, None] * bound(X) * root)
+    if not values[0] < -1e-10 * np.abs(values).max():  # else it may be rounding
+        return None
+    # Nyström's extension of the eigenfunction; the integral is its eigenvalue.
+    return Function(X, root * vectors[:, 0] / values[0], kernel=bound)
 
 
 class Nystrom(FeatureMap):

@@ -147,6 +147,8 @@ def _model(machine: Estimator, label_order: Any, kernel_type: str, numbers: dict
     marks = getattr(machine, "prob_density_marks_", None)
     prob_a, prob_b = getattr(machine, "probA_", None), getattr(machine, "probB_", None)
     if svm_type not in CLASSIFIERS:
+        if len(rho) > 1:
+            raise ValueError(f"LIBSVM's files hold one output, but this {name} has {len(rho)}; fit one for each")
         return replace(plain, prob_a=prob_a, density_marks=marks)
     labels = integer_classes(machine.classes_, "LIBSVM")
     if len(rho) != len(labels) * (len(labels) - 1) // 2:

@@ -23,7 +23,7 @@ from mercer.files.mercer_file.mercer_model import MercerFile
 from mercer.files.mercer_file.model_file import load, save
 from mercer.files.model import Model
 from mercer.files.onnx_export import export_onnx
-from mercer.files.svmlight_model import parse_svmlight_model
+from mercer.files.svmlight_model import parse_svmlight_model, write_svmlight_model
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ FORMATS: Final = {
     "svmlight": Format(
         begins=b"SVM-light",
         read=lambda content, path: LibsvmFile(parse_svmlight_model(content, path), path),
+        write=lambda model, path, _: write_svmlight_model(model.as_libsvm(), path),
     ),
     "onnx": Format(
         suffix=".onnx",

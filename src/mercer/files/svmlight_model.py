@@ -1,4 +1,4 @@
-"""SVMlight's model file, read as a LIBSVM model of two classes, +1 and −1.
+"""SVMlight's model file, read as a LIBSVM model of two classes, +1 and −1, and written from one of one function.
 
     SVM-light Version V6.02
     2 # kernel type                     0 linear, 1 (s a·b + c)^d, 2 exp(−γ‖a − b‖²), 3 tanh(s a·b + c)
@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
+from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
 
@@ -28,6 +29,7 @@ _HEADER: Final = (
     *("kernel parameter -u", "highest feature index", "number of training documents"),
     *("number of support vectors plus 1", "threshold b"),
 )
+_TYPES: Final = ("linear", "polynomial", "rbf", "sigmoid")  # LIBSVM's names, in the order of SVMlight's numbers
 
 
 def read_svmlight_model(path: str | os.PathLike[str]) -> LibsvmModel:
@@ -75,6 +77,43 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
         (1, -1),
         (int(positive.sum()), int((~positive).sum())),
     )
+
+
+def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_documents: int | None = None) -> None:
+    """Write a model of one function so that SVMlight's svm_classify reads it.
+
+    Parameters
+    ----------
+    model : LibsvmModel
+        Of regression, or of the classes +1 and −1; its kernel is no precomputed one.
+    path : str or path-like
+        The file.
+    n_documents : int, optional
+        How many rows it was trained on, which the file tells; default: its support vectors.
+    """
+    if model.label not in (None, (1, -1), (-1, 1)) or model.kernel_type not in _TYPES or len(model.rho) != 1:
+        raise TypeError(
+            f"SVMlight's files hold one function with the kernels {', '.join(_TYPES)}, of a regression or of the "
+            f"classes 1 and -1; this is {model.svm_type} with the kernel {model.kernel_type}, labels {model.label}"
+        )
+    sign = -1.0 if model.label == (-1, 1) else 1.0
+    numbers, count = model.numbers, len(model.coefficients)
+    gamma, coef0 = numbers.get("gamma", 1.0), numbers.get("coef0", 1.0)
+    values = (
+        _TYPES.index(model.kernel_type), int(numbers.get("degree", 3)), f"{gamma:.17g}", f"{gamma:.17g}",
+        f"{coef0:.17g}", "empty", model.vectors.shape[1], count if n_documents is None else n_documents, count + 1,
+        f"{sign * model.rho[0]:.17g}",
+    )  # fmt: skip
+    head = [f"{value} # {comment}" for value, comment in zip(values, _HEADER, strict=True)]
+    head[-1] += ", each following line is a SV (starting with alpha*y)"
+    lines = ["SVM-light Version V6.02", *head]
+    starts, columns, entries = model.vectors.indptr, model.vectors.indices + 1, model.vectors.data
+    for k, coefficient in enumerate(sign * model.coefficients[:, 0]):
+        own = slice(starts[k], starts[k + 1])
+        pairs = "".join(f"{i}:{v:.17g} " for i, v in zip(columns[own].tolist(), entries[own].tolist(), strict=True))
+        lines.append(f"{coefficient:.17g} {pairs}#")
+    with replacing(path) as file:
+        file.write("\n".join([*lines, ""]).encode("ascii"))
 
 
 def _kernel(kind: int, degree: str, gamma: str, s: str, r: str, name: str) -> tuple[str, dict[str, float]]:

@@ -118,9 +118,13 @@ class HostRows:
 
     def precise_product(self, w: Floats) -> Ball:
         """Xw, rounded once unless 10³² cancel."""
+        return self.doubled_product(w, np.zeros(self.d))
+
+    def doubled_product(self, hi: Floats, lo: Floats) -> Ball:
+        """X(hi + lo), rounded once unless 10³² cancel."""
         f = np.empty(self.n)
-        self._core.doubled_product(w, np.zeros(self.d), f)
-        return self._rounded_once(f, self._lengths * _length(w), 0.0)
+        self._core.doubled_product(hi, lo, f)
+        return self._rounded_once(f, self._lengths * (_length(hi) + _length(lo)), 0.0)
 
     def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
         """X'c in twice the precision of float64, if float64 alone is not enough."""

@@ -67,17 +67,19 @@ class KernelMatrix:
         self.evaluations = 0
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0) -> KernelMatrix:
+    def of(
+        cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0, centre: Floats | None = None
+    ) -> KernelMatrix:
         """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
 
-        A `constant` is added to the values of a matrix that was given.
+        A `constant` is added to the values of a matrix that was given. `centre` stands for the mean of the samples.
         """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
         given = kernel.accepts == "gram"
         diagonal = (
             X.diagonal().astype(np.float64) + constant if given else finite_values(kernel_diagonal(kernel, X), kernel)
         )
-        return cls(Source(kernel, X, n_threads, constant), None, diagonal, budget)
+        return cls(Source(kernel, X, n_threads, constant, centre), None, diagonal, budget)
 
     @property
     def n(self) -> int:

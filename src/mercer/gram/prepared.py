@@ -53,20 +53,20 @@ class PreparedSamples:
     computed like that where the norms of X say that it would cancel.
     """
 
-    def __init__(self, recipe: Recipe, X: Any, n_threads: int) -> None:
-        self.lowering = Lowering.of(recipe, X)
+    def __init__(self, recipe: Recipe, X: Any, n_threads: int, centre: Floats | None = None) -> None:
+        self.lowering = Lowering.of(recipe, X, centre)
         self._X, self._n_threads = X, n_threads
         self._whole: dict[Any, _core.Samples | None] = {}
         self._kept: dict[Any, tuple[Indices, _core.Samples | None]] = {}
         self._norms: Floats | None = None
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, n_threads: int) -> PreparedSamples | None:
-        """None if the core does not compute this kernel."""
+    def of(cls, kernel: Kernel, X: Any, n_threads: int, centre: Floats | None = None) -> PreparedSamples | None:
+        """None if the core does not compute this kernel; samples are taken about their mean, or this centre."""
         recipe = kernel.recipe() if kernel.accepts == "vectors" else None
         if recipe is None:
             return None
-        made = cls(recipe, X, n_threads)
+        made = cls(recipe, X, n_threads, centre)
         return None if made._mapped_cancels else made
 
     def whole(self, precision: Precision) -> _core.Samples | None:
@@ -259,14 +259,19 @@ class Lowering:
     used: Any = None  # the columns in which CSR samples have an entry: only these are laid out
 
     @classmethod
-    def of(cls, recipe: Recipe, X: Any) -> Lowering:
-        """Centred at the mean of X if the kernel depends only on differences, and sparse if that is faster."""
+    def of(cls, recipe: Recipe, X: Any, about: Floats | None = None) -> Lowering:
+        """Centred at the mean of X if the kernel depends only on differences, and sparse if that is faster.
+
+        Where the centre is given that X is taken `about`, sparse samples have none.
+        """
         gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
         scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
         sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
         full, used = None, used_columns(X) if sparse and is_sparse(X) else None
-        if recipe.inner == "dot":
+        if recipe.inner == "dot" or (sparse and about is not None):
             full, centre = (np.empty(0, np.intp), np.empty(0)) if sparse else (None, np.zeros(X.shape[1]))
+        elif about is not None:
+            centre = about
         elif used is not None:
             full, centre = _full_columns(X, used)
         else:

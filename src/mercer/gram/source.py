@@ -22,11 +22,13 @@ _LARGEST_ROOT = 1e300
 class Source:
     """What a matrix and its views share: samples, their prepared or stored form, and whether K was refuted."""
 
-    def __init__(self, kernel: Kernel, X: Any, n_threads: int, constant: float = 0.0) -> None:
+    def __init__(
+        self, kernel: Kernel, X: Any, n_threads: int, constant: float = 0.0, centre: Floats | None = None
+    ) -> None:
         self.kernel, self.X, self.n_threads = kernel, X, n_threads
         self.constant = constant  # of a matrix that was given: added to its values in float64, whatever its own type
         self.matrix = X if kernel.accepts == "gram" else None
-        self.prepared = PreparedSamples.of(kernel, X, n_threads)
+        self.prepared = PreparedSamples.of(kernel, X, n_threads, centre)
         self.refuted = False
         self.largest = 0.0  # of the values of a kernel that is not positive definite, so far
         if self.matrix is not None and kernel.positive_definite != "yes":
@@ -77,7 +79,7 @@ def value_error(kernel: Kernel, *samples: Any) -> float:
         return 0.0
     n_terms = max(map(kernel.n_terms, samples))
     if kernel.compares != "vectors":
-        return gamma(64 + n_terms)
+        return gamma((64 + n_terms) * kernel.n_factors)
     stretched = max((conditioning(factor) for factor in _factors(kernel)), default=1.0)
     return generic_error(n_terms, stretched, kernel.n_factors)
 

@@ -15,6 +15,7 @@ from sklearn.base import is_classifier
 
 from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
+from mercer.engine import on_host
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.settlement import Settlement, chosen_b, settlements
@@ -92,6 +93,9 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     >>> round(leave_one_out(SVC(C=10), X, y).error, 3)
     0.027
     """
+    given = np.asarray(on_host(y))
+    if given.ndim > 1 and given.shape[1] > 1:
+        raise ValueError("leaving samples out is for one output; take the columns of y one by one")
     fit, solved = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     values = np.full((fit.n, len(solved)), np.nan)

@@ -417,6 +417,10 @@ class Exponential(OfValues):
         return "no" if self.kernel.unit_diagonal == "yes" else "unknown"
 
     @property
+    def positive_values(self) -> Answer:
+        return "yes"
+
+    @property
     def lipschitz(self) -> float | None:
         # e − e^a ≤ e(1 − a).
         constant = self.kernel.lipschitz

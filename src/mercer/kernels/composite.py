@@ -79,6 +79,9 @@ class Composite(Kernel):
             X = part._samples(X)
         return X
 
+    def sequence(self, sample: Any, name: str) -> str:
+        return next(iter(self.parts.values())).sequence(sample, name)
+
     @property
     def bound(self) -> bool:
         return all(part.bound for part in self.parts.values())
@@ -107,9 +110,9 @@ class Composite(Kernel):
         rule = self._rules[0]
         return None if rule is None else rule(*(part.recipe() for part in self.parts.values()), *self._own_number())
 
-    def terms(self) -> Terms | None:
+    def terms(self, d: int) -> Terms | None:
         rule = self._rules[1]
-        return None if rule is None else rule(*(part.terms() for part in self.parts.values()), *self._own_number())
+        return None if rule is None else rule(*(part.terms(d) for part in self.parts.values()), *self._own_number())
 
     def _own_number(self) -> list[float]:
         return [] if self._number is None else [getattr(self, self._number)]
@@ -140,6 +143,10 @@ class Composite(Kernel):
     @property
     def differentiable(self) -> Answer:
         return self._follows("differentiable")
+
+    @property
+    def positive_values(self) -> Answer:
+        return self._follows("positive_values")
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -347,6 +354,9 @@ class PulledBack(_ThroughFunction):
         self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
 
+    def sequence(self, sample: Any, name: str) -> str:
+        return Kernel.sequence(self, sample, name)
+
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()
         if self.kernel.bound:
@@ -378,6 +388,10 @@ class PulledBack(_ThroughFunction):
     @property
     def unit_diagonal(self) -> Answer:
         return "yes" if self.kernel.unit_diagonal == "yes" else "depends"
+
+    @property
+    def positive_values(self) -> Answer:
+        return "yes" if self.kernel.positive_values == "yes" else "depends"
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.of({name_of(self.feature_map)})"

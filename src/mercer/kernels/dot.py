@@ -38,7 +38,7 @@ class Linear(Kernel):
     """
 
     positive_definite = differentiable = "yes"
-    strictly_positive_definite = universal = unit_diagonal = "no"
+    strictly_positive_definite = universal = unit_diagonal = positive_values = "no"
     lipschitz: float | None = 1.0
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
@@ -54,7 +54,7 @@ class Linear(Kernel):
     def recipe(self) -> Recipe:
         return Recipe("dot", "identity")
 
-    def terms(self) -> Terms:
+    def terms(self, d: int) -> Terms:
         return (Term((0.0, 1.0)),)
 
 
@@ -135,7 +135,7 @@ class Polynomial(_OfAffineProduct):
     def majorant(self) -> Kernel:
         return self if self.coef0 >= 0 else Polynomial(self.degree, self.gamma, -self.coef0)
 
-    def terms(self) -> Terms | None:
+    def terms(self, d: int) -> Terms | None:
         return polynomial_term(self._gamma(), float(self.coef0), int(self.degree))
 
     def recipe(self) -> Recipe | None:
@@ -155,6 +155,10 @@ class Polynomial(_OfAffineProduct):
     @property
     def unit_diagonal(self) -> Answer:
         return "yes" if self._constant and float(self.coef0) ** int(self.degree) == 1 else "no"
+
+    @property
+    def positive_values(self) -> Answer:
+        return "yes" if self._constant and float(self.coef0) ** int(self.degree) > 0 else "no"
 
     @property
     def lipschitz(self) -> float | None:
@@ -206,6 +210,10 @@ class Sigmoid(_OfAffineProduct):
         # A power series with coefficients ≥ 0 is bounded only if it is constant.
         return "yes" if self.gamma == 0 and self.coef0 >= 0 else "no"
 
+    @property
+    def positive_values(self) -> Answer:
+        return "yes" if self.gamma == 0 and self.coef0 > 0 else "no"
+
 
 class Cosine(Kernel):
     """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 where x or z is 0.
@@ -218,7 +226,7 @@ class Cosine(Kernel):
     """
 
     positive_definite = "yes"
-    strictly_positive_definite = universal = "no"
+    strictly_positive_definite = universal = positive_values = "no"
     unit_diagonal: Answer = "depends"  # "yes" unless a row is 0
     differentiable: Answer = "no"  # at 0
 

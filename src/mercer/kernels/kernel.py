@@ -6,7 +6,7 @@ A kernel knows no data and no device. It defines `_values` (a block of K) and `d
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from mercer.arrays import Floats, Samples, host, is_sparse, mirror, n_samples
 from mercer.engine import PlacedSamples, placed, together
 from mercer.errors import NotDifferentiableError
+from mercer.kernels.geometry import FeatureSpace
 from mercer.kernels.matrices import as_matrix
 
 
@@ -55,21 +56,10 @@ DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
 
 # What a class knows of its formula: another formula in a subclass inherits none of it.
 _KNOWN_OF_THE_FORMULA = [
-    "diag",
-    "recipe",
-    "terms",
-    "majorant",
-    "positive_definite",
-    "strictly_positive_definite",
-    "universal",
-    "unit_diagonal",
-    "differentiable",
-    "lipschitz",
-    "_gradient",
-    "_slopes",
-    "_diagonal_gradient",
+    "diag", "recipe", "terms", "majorant", "positive_definite", "strictly_positive_definite", "universal",
+    "unit_diagonal", "positive_values", "differentiable", "lipschitz", "_gradient", "_slopes", "_diagonal_gradient",
     "_diagonal_slopes",
-]
+]  # fmt: skip
 
 # Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
 DIAGONAL_ROWS = 32
@@ -86,11 +76,11 @@ def _where_samples_live(diag: Callable[[Any, Samples], Floats]) -> Callable[[Any
     return of_any
 
 
-class Kernel(NamedParameters):
+class Kernel(FeatureSpace, NamedParameters):
     """A function k(x, z) on pairs of samples, evaluated block by block in float64.
 
     Parameters are visible to scikit-learn (`clone`, `get_params`, ``kernel__gamma`` in a grid). Kernels combine:
-    ``2 * k``, ``k1 + k2``, ``k1 * k2``, ``k ** 3``, ``k + 1``, and `exp`, `normalised`, `scaled_by`, `of`.
+    ``2 * k``, ``k1 + k2``, ``k1 * k2``, ``k ** 3``, ``k + 1``, and `exp`, `normalised`, `scaled_by`, `of`, `on`.
 
     Examples
     --------
@@ -171,6 +161,12 @@ class Kernel(NamedParameters):
         """Samples in the form that `_values` takes."""
         return as_matrix(X) if self.accepts == "vectors" else placed(X)
 
+    def sequence(self, sample: Any, name: str) -> str:
+        """A sample as users give it, as the string that machines and files hold; its name is for messages."""
+        if isinstance(sample, str):
+            return sample
+        raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
+
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
         return self
@@ -184,8 +180,8 @@ class Kernel(NamedParameters):
         """The formula as a plain value for the fused core; None if the core does not know it."""
         return None
 
-    def terms(self) -> Terms | None:
-        """The formula as a sum of products over the features; None if it is none."""
+    def terms(self, d: int) -> Terms | None:
+        """The formula as a sum of products over the d features; None if it is none."""
         return None
 
     # --- derivatives ------------------------------------------------------------------------------------------
@@ -230,8 +226,8 @@ class Kernel(NamedParameters):
     def parameter_gradient(self, X: Samples, Z: Samples = None, weights: ArrayLike | None = None) -> dict[str, Any]:
         """The derivatives of k(x_i, z_j) by the kernel's parameters that are real numbers.
 
-        Integers, functions and the smoothness ν of a Matérn kernel are left out: k has no derivative by the first two,
-        and none in closed form by the last.
+        Integers, functions and the order ν of a Matérn or Bessel kernel are left out: k has no derivative by the first
+        two, and none in closed form by the last.
 
         Parameters
         ----------
@@ -379,6 +375,11 @@ class Kernel(NamedParameters):
         return "unknown"
 
     @property
+    def positive_values(self) -> Answer:
+        """Whether k(x, z) > 0 for all x and z, so that all φ(x) lie within one orthant: no angle reaches 90°."""
+        return "unknown"
+
+    @property
     def differentiable(self) -> Answer:
         """Whether k is differentiable on its whole domain."""
         return "unknown"
@@ -451,6 +452,12 @@ class Kernel(NamedParameters):
         from mercer.kernels.composite import PulledBack
 
         return PulledBack(self, feature_map, accepts)
+
+    def on(self, columns: Sequence[int]) -> Kernel:
+        """k of these columns of the samples alone, counted from 0."""
+        from mercer.kernels.columns import OnColumns
+
+        return OnColumns(self, columns)
 
 
 def _diagonal_blocks(X: Samples) -> list[slice]:

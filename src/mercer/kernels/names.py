@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mercer.kernels.bessel import Bessel
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFunction, Precomputed
 from mercer.kernels.kernel import Domain, Kernel, OfTwoBlocks
 from mercer.kernels.over_features import Chi2, Laplacian, Tanimoto
+from mercer.kernels.per_feature import ANOVA, Intersection, Spline
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
-from mercer.kernels.spectrum import Spectrum
+from mercer.kernels.strings import Spectrum, Subsequences, Substrings
 
 # What every estimator takes as a kernel.
 KernelLike = str | Kernel | OfTwoBlocks
 
+
+def _is_default(gamma: Any) -> bool:
+    """Whether a kernel without rules for gamma takes its own default."""
+    return isinstance(gamma, str) and gamma == "scale"
+
+
 _NAMES: dict[str, Callable[[int, Any, float], Kernel]] = {
-    "chi2": lambda degree, gamma, coef0: Chi2() if isinstance(gamma, str) and gamma == "scale" else Chi2(gamma),
+    "anova": lambda degree, gamma, coef0: ANOVA() if _is_default(gamma) else ANOVA(gamma=gamma),
+    "bessel": lambda degree, gamma, coef0: Bessel(),
+    "chi2": lambda degree, gamma, coef0: Chi2() if _is_default(gamma) else Chi2(gamma),
     "cosine": lambda degree, gamma, coef0: Cosine(),
     "gaussian": lambda degree, gamma, coef0: Gaussian(gamma),
+    "intersection": lambda degree, gamma, coef0: Intersection(),
     "laplacian": lambda degree, gamma, coef0: Laplacian(gamma),
     "linear": lambda degree, gamma, coef0: Linear(),
     "matern": lambda degree, gamma, coef0: Matern(),
@@ -29,6 +40,9 @@ _NAMES: dict[str, Callable[[int, Any, float], Kernel]] = {
     "rbf": lambda degree, gamma, coef0: Gaussian(gamma),
     "sigmoid": lambda degree, gamma, coef0: Sigmoid(gamma, coef0),
     "spectrum": lambda degree, gamma, coef0: Spectrum(),
+    "spline": lambda degree, gamma, coef0: Spline(),
+    "subsequences": lambda degree, gamma, coef0: Subsequences(),
+    "substrings": lambda degree, gamma, coef0: Substrings(),
     "tanimoto": lambda degree, gamma, coef0: Tanimoto(),
 }
 
@@ -43,7 +57,7 @@ def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", co
     degree : int, default=3
         Of "poly".
     gamma : float, "scale", "auto" or "median", default="scale"
-        Of "rbf", "laplacian", "poly" and "sigmoid".
+        Of "rbf", "laplacian", "poly" and "sigmoid"; numbers also of "chi2" and "anova".
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
 
@@ -75,6 +89,8 @@ def kernel_accepts(kernel: object) -> Domain:
     >>> kernel_accepts("rbf"), kernel_accepts("precomputed"), kernel_accepts(Spectrum())
     ('vectors', 'gram', 'sequences')
     """
+    if isinstance(kernel, list | tuple) and kernel:  # of which a weighted sum is learnt
+        return kernel_accepts(kernel[0])
     if isinstance(kernel, str):
         return kernel_named(kernel).accepts if kernel in _NAMES else "vectors"
     return kernel.accepts if isinstance(kernel, Kernel) else "vectors"

@@ -13,7 +13,6 @@ from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.distances import l1_distances, sums_over_features
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.matrices import (
-    as_matrix,
     check_same_width,
     combined,
     dense,
@@ -21,11 +20,11 @@ from mercer.kernels.matrices import (
     exponents,
     ordinary,
     row_and_rows,
-    smallest_entry,
     squared_lengths,
     times_power,
     widened,
 )
+from mercer.kernels.per_feature import histograms
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
@@ -46,7 +45,7 @@ class Laplacian(WithGamma):
     array([[0.3679]])
     """
 
-    positive_definite = unit_diagonal = "yes"
+    positive_definite = unit_diagonal = positive_values = "yes"
     _l1 = True
 
     def __init__(self, gamma: float | str = "scale") -> None:
@@ -81,7 +80,7 @@ class Laplacian(WithGamma):
     def recipe(self) -> Recipe:
         return Recipe("l1", "laplacian", (self._gamma(),))
 
-    def terms(self) -> Terms:
+    def terms(self, d: int) -> Terms:
         return (Term(absolute=self._gamma()),)
 
     @property
@@ -120,7 +119,7 @@ class Chi2(Kernel):
     array([[0.1353, 1.    ]])
     """
 
-    positive_definite = unit_diagonal = "yes"
+    positive_definite = unit_diagonal = positive_values = "yes"
     differentiable: Answer = "no"  # at 0
 
     def __init__(self, gamma: float = 1.0) -> None:
@@ -136,14 +135,7 @@ class Chi2(Kernel):
         return self
 
     def _samples(self, X: Samples) -> Samples:
-        X = as_matrix(X)
-        smallest = smallest_entry(X)
-        if smallest < 0:
-            raise ValueError(
-                f"the chi2 kernel compares histograms, whose entries are ≥ 0, but X contains {smallest:g}; "
-                "shift or bin the features, or choose another kernel"
-            )
-        return X
+        return histograms(X, "chi2")
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         self._check()
@@ -170,7 +162,7 @@ class Chi2(Kernel):
             out[i] += own @ ((x - z) / total * ((x + 3 * z) / total))
         return out
 
-    def terms(self) -> Terms:
+    def terms(self, d: int) -> Terms:
         return (Term(chi2=float(self.gamma)),)
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
@@ -202,7 +194,7 @@ class Tanimoto(Kernel):
     positive_definite = strictly_positive_definite = "yes"
     universal: Answer = "no"  # not continuous at 0
     unit_diagonal = "yes"
-    differentiable = "no"
+    differentiable = positive_values = "no"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         shared, either = self._shared_and_either(X, Z)

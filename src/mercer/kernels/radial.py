@@ -46,7 +46,7 @@ class Gaussian(WithGamma):
     Gaussian(gamma=0.18181818181818182)
     """
 
-    positive_definite = unit_diagonal = differentiable = "yes"
+    positive_definite = unit_diagonal = differentiable = positive_values = "yes"
 
     def __init__(self, gamma: float | str = "scale", sigma: float | None = None, M: ArrayLike | None = None) -> None:
         self.gamma, self.sigma, self.M = gamma, sigma, M
@@ -136,7 +136,7 @@ class Gaussian(WithGamma):
             return None
         return Recipe("sqdist", "gaussian", (self._gamma(),), factor=self._factor())
 
-    def terms(self) -> Terms | None:
+    def terms(self, d: int) -> Terms | None:
         if not _has_square(self.sigma):
             return None
         if self.M is None:
@@ -178,7 +178,7 @@ class Matern(Kernel):
     array([[0.3679]])
     """
 
-    positive_definite = strictly_positive_definite = universal = unit_diagonal = "yes"
+    positive_definite = strictly_positive_definite = universal = unit_diagonal = positive_values = "yes"
 
     def __init__(self, nu: float = 1.5, length_scale: float = 1.0) -> None:
         self.nu, self.length_scale = nu, length_scale
@@ -234,9 +234,9 @@ class Matern(Kernel):
         gaussian = self._gaussian()
         return None if gaussian is None else gaussian.recipe()
 
-    def terms(self) -> Terms | None:
+    def terms(self, d: int) -> Terms | None:
         gaussian = self._gaussian()
-        return None if gaussian is None else gaussian.terms()
+        return None if gaussian is None else gaussian.terms(d)
 
     @property
     def differentiable(self) -> Answer:
@@ -268,6 +268,7 @@ class RationalQuadratic(Kernel):
     """
 
     positive_definite = strictly_positive_definite = universal = unit_diagonal = differentiable = "yes"
+    positive_values = "yes"
 
     def __init__(self, alpha: float = 1.0, length_scale: float = 1.0) -> None:
         self.alpha, self.length_scale = alpha, length_scale

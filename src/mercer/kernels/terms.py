@@ -2,8 +2,9 @@
 
     k(x, z) = Σ_terms q(⟨x, z⟩) Π_l exp(−a_l u² − b_l |u| − c_l u²/(x_l + z_l) + e_l x_l z_l),   u = x_l − z_l
 
-with a polynomial q. Sums, products, powers and multiples of such kernels are such kernels. What needs to know how the
-features take part in k, such as Shapley values, reads the terms.
+with a polynomial q, whose inner product may be over some of the features only. Sums, products, powers and multiples of
+such kernels are such kernels. What needs to know how the features take part in k, such as Shapley values, reads the
+terms.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Flags, Floats, Indices
 
 Terms = tuple["Term", ...]
 
 # The highest power of ⟨x, z⟩ that the core has room for (kMaxSeries in src/core/simd/level.hpp).
 MAX_DEGREE = 16
 # A power of a sum has many terms; more than these are as good as none.
-_MOST_TERMS = 200
+MOST_TERMS = 200
 _RATES = ("square", "absolute", "chi2", "dot")
 
 
@@ -35,6 +37,8 @@ class Term:
         q_0, q_1, …: the factor Σ_k q_k ⟨x, z⟩^k.
     square, absolute, chi2, dot : float or array
         a, b, c and e, one number for all features or one for each.
+    inside : array of bool, or None
+        The features that ⟨x, z⟩ is over; None for all.
     """
 
     polynomial: tuple[float, ...] = (1.0,)
@@ -42,6 +46,7 @@ class Term:
     absolute: float | Floats = 0.0
     chi2: float | Floats = 0.0
     dot: float | Floats = 0.0
+    inside: Flags | None = None
 
     @property
     def only_polynomial(self) -> bool:
@@ -62,15 +67,37 @@ class Term:
         """a, b, c and e of d features, one row each."""
         return np.stack([np.broadcast_to(np.asarray(getattr(self, name), dtype=np.float64), (d,)) for name in _RATES])
 
-    def times(self, other: Term) -> Term:
-        """The product of two terms: exponents add up."""
+    def on(self, columns: Indices, d: int) -> Term:
+        """The same term of these columns, out of d."""
+        wide = np.zeros((len(_RATES), d))
+        wide[:, columns] = self.rates(len(columns))
+        inside = np.zeros(d, dtype=np.bool_)
+        inside[columns] = True if self.inside is None else self.inside
+        rates = dict(zip(_RATES, wide, strict=True))
+        return Term(self.polynomial, **rates, inside=None if len(self.polynomial) == 1 else inside)
+
+    @property
+    def within(self) -> bool:
+        """Whether the features outside of ⟨x, z⟩, if any, have no exponents either."""
+        return self.inside is None or not any(
+            np.any(np.broadcast_to(getattr(self, name), self.inside.shape)[~self.inside]) for name in _RATES
+        )
+
+    def times(self, other: Term) -> Term | None:
+        """The product of two terms: exponents add up; None where both have an inner product, of different features."""
+        curved = [term for term in (self, other) if len(term.polynomial) > 1]
+        if len(curved) == 2 and not _same_features(self.inside, other.inside):
+            return None
         exponents = {name: getattr(self, name) + getattr(other, name) for name in _RATES}
         with np.errstate(over="ignore", invalid="ignore"):
             polynomial = np.convolve(self.polynomial, other.polynomial)
-        return Term(tuple(polynomial.tolist()), **exponents)
+        return Term(tuple(polynomial.tolist()), **exponents, inside=curved[0].inside if curved else None)
 
     def same_exponents(self, other: Term) -> bool:
         """Whether the two differ in their polynomials only."""
+        curved = len(self.polynomial) > 1 and len(other.polynomial) > 1
+        if curved and not _same_features(self.inside, other.inside):
+            return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _RATES)
 
     def plus(self, other: Term) -> Term:
@@ -79,7 +106,12 @@ class Term:
         total = np.zeros(size)
         for one in (self, other):
             total[: len(one.polynomial)] += one.polynomial
-        return Term(tuple(total.tolist()), **{name: getattr(self, name) for name in _RATES})
+        longer = self if len(self.polynomial) == size else other
+        return Term(tuple(total.tolist()), **{name: getattr(self, name) for name in _RATES}, inside=longer.inside)
+
+
+def _same_features(left: Flags | None, right: Flags | None) -> bool:
+    return left is right or (left is not None and right is not None and np.array_equal(left, right))
 
 
 def polynomial_term(gamma: float, coef0: float, degree: int) -> Terms | None:
@@ -100,9 +132,15 @@ def added(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | 
 
 def multiplied(left: Sequence[Term] | None, right: Sequence[Term] | None) -> Terms | None:
     """k1·k2."""
-    if left is None or right is None or len(left) * len(right) > _MOST_TERMS**2:
+    if left is None or right is None or len(left) * len(right) > MOST_TERMS**2:
         return None
-    return _checked(one.times(other) for one in left for other in right)
+    products = [one.times(other) for one in left for other in right]
+    return None if None in products else _checked(cast(list[Term], products))
+
+
+def on_columns(terms: Sequence[Term] | None, columns: Indices, d: int) -> Terms | None:
+    """k of some of d columns."""
+    return None if terms is None else _checked(term.on(columns, d) for term in terms)
 
 
 def scaled(terms: Sequence[Term] | None, factor: float) -> Terms | None:
@@ -150,7 +188,8 @@ def exponential(terms: Sequence[Term] | None) -> Terms | None:
         scale = math.exp(constant)
     except OverflowError:
         return None
-    return _checked([Term((scale,), dot=slope[0] if slope else 0.0)])
+    inside = 1.0 if terms[0].inside is None else terms[0].inside.astype(np.float64)
+    return _checked([Term((scale,), dot=slope[0] * inside if slope else 0.0)])
 
 
 def _checked(terms: Iterable[Term]) -> Terms | None:
@@ -162,7 +201,7 @@ def _checked(terms: Iterable[Term]) -> Terms | None:
             joined.append(term)
         else:
             joined[same] = joined[same].plus(term)
-        if len(joined) > _MOST_TERMS:
+        if len(joined) > MOST_TERMS:
             return None
     for term in joined:
         if len(term.polynomial) > MAX_DEGREE + 1 or not np.isfinite(term.polynomial).all():

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.active_set.sets import KernelRows, Segment
@@ -71,6 +72,8 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
             f"{type(model).__name__} is no machine with support vectors; use one such as SVC or SVR, or for least "
             "squares RLSRegressorCV, whose loo_residuals_ are exact"
         )
+    if isinstance(model, KernelWeights) and not _is_fitted(model):
+        raise TypeError(f"{type(model).__name__} has no kernel before it has learnt its weights; fit it first")
     machine = clone(model)
     fit = Fit.of(machine, X, y, sample_weight)
     if _is_fitted(model):  # what the fit chose from its data stays as it was

@@ -17,6 +17,9 @@ EXTRAS: Final = {
     "clarabel": "qp",
     "piqp": "qp",
     "torch": "torch",
+    "formulaic": "formula",
+    "dask": "dask",
+    "distributed": "dask",
 }
 
 

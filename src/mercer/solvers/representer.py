@@ -8,14 +8,23 @@ of f in a Newton step is p = (2λ/D)z with
 and samples of no curvature drop out of it: their z is zero. The matrix is factorised where it fits. Where not,
 (I + SKS)q = S(δb − Kρ/2λ), S = (D/2λ)^½, z = Sq is solved by preconditioned conjugate gradients: no eigenvalue of it is
 below 1, whatever the curvatures. The gap ρ'Kρ/4λ (see the certificate) says when to stop.
+
+Another penalty Ω is a squared norm with another price. Where 2μ‖f‖ = λΩ′(‖f‖) the minimiser for μ‖f‖² is that for
+λΩ(‖f‖), since both have the same gradient there. As μ grows, ‖f‖ falls and 2μ‖f‖ = ‖G‖ rises, so that for a convex Ω
+the equation has one root, found by the Illinois method.
+
+A loss of Af has no diagonal curvature but H = A'DA by f, and its Newton step solves (HK + 2λ)δc = −ρ, which is no
+symmetric system and is factorised as it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, inner
@@ -24,14 +33,19 @@ from mercer.certificates.least_squares import ABOVE
 from mercer.certificates.representer import certify_representer, scale_certificate
 from mercer.gram.gram import Gram
 from mercer.losses import Hinge
+from mercer.penalties import PENALTIES
 from mercer.problems.classification import soft_margin
 from mercer.problems.representer import RepresenterProblem
+from mercer.runtime.long_calls import abandonable
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.ridge_factor import rounding_shares
 
+# Prices that are tried for another penalty; Illinois' method takes about ten.
+_MOST_PRICES, _MOST_LOG = 60, 600.0
 _EPS, _TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 
 
@@ -43,6 +57,7 @@ class RepresenterSolution:
     b: float
     steps: int
     stop_reason: StopReason
+    validation_losses: Floats | None = None
 
 
 def solve_representer(
@@ -51,70 +66,194 @@ def solve_representer(
     stop: Stop,
     start: RepresenterSolution | None = None,
     report: Report | None = None,
+    *,
+    watch: Watch | None = None,
 ) -> tuple[RepresenterSolution, Certificate]:
-    """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
+    """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it, if no `watch` ends it."""
     if isinstance(problem.loss, Hinge):
         return _by_dual(problem, gram, stop, start, report)
-    n, lam = gram.n, problem.lam
+    n = gram.n
     proof = ProofTime(gram, stop)
-    c, b = (np.zeros(n), 0.0) if start is None else (start.c, start.b)
-    u = np.zeros(n)
+    at = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
     # Where the optimum is zero no share of it can be reached.
-    floor = _EPS * max(abs(problem.value(u)), _TINY)
-    b = _best_bias(problem, u, b) if start is None else b
-    steps = 0
-    reason: StopReason | None = None
+    floor = _EPS * max(abs(problem.value(problem.of(at.u))), _TINY)
+    at.b = _best_bias(problem, at.u, at.b) if start is None else at.b
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
-            system = _System(gram, lam, stop.n_threads)
+            system = _System(gram, stop)
             if start is not None:
-                u = system.product(c)
-                b = _best_bias(problem, u, b)
-            while reason is None:
-                f = u + b
-                rho = problem.gradient(f) + 2 * lam * c
-                K_rho = system.product(rho)
-                gap, primal = inner(rho, K_rho) / (4 * lam), problem.value(f) + lam * inner(c, u)
-                goal = max(stop.tol * abs(primal), floor)
-                if report is not None:
-                    report(partial(iteration_words, steps, gap / goal), gap / goal)
-                reason = "converged" if gap <= goal else stop.limit(steps)
-                if reason is None:
-                    dc, db, p = system.newton(problem, f, rho, K_rho, stop)
-                    t = _line_search(problem, f, p + db, primal, inner(c, u), inner(dc, u), inner(dc, p))
-                    if t == 0.0:
-                        reason = "rounding floor"
-                    else:
-                        c, u = c + t * dc, u + t * p
-                        b = _best_bias(problem, u, b + t * db)
-                        steps += 1
+                at.u = system.product(at.c)
+                at.b = _best_bias(problem, at.u, at.b)
+            if problem.squared:
+                reason = _descend(problem, system, at, stop, floor, report, watch)
+            else:
+                reason = _penalised(problem, system, at, stop, floor, report)
     except _core.OutOfTime:  # within a step: c and b are those of the last one
         reason = "max_time"
-    certificate = certify_representer(problem, gram.proof, c, b, stop.tol)
+    if watch is not None and watch.settle(at) and reason not in ("max_iter", "max_time"):
+        reason = "early stopping"
+    certificate = certify_representer(problem, gram.proof, at.c, at.b, stop.tol)
     if reason in ("converged", "rounding floor"):
         reached = certificate.kkt[ABOVE] <= max(stop.tol * abs(certificate.primal), floor)
         reason = "converged" if reached else "rounding floor"
-    return RepresenterSolution(c, b, steps, reason), certificate
+    return RepresenterSolution(at.c, at.b, at.steps, reason, None if watch is None else watch.losses), certificate
+
+
+@dataclass(eq=False)
+class _Point:
+    """Where the steps are: c, u = Kc and b."""
+
+    c: Floats
+    u: Floats
+    b: float = 0.0
+    steps: int = 0
+
+    @property
+    def norm(self) -> float:
+        return float(np.sqrt(np.maximum(0.0, inner(self.c, self.u))))
+
+
+class Watch:
+    """Early stopping inside of a fit: the loss of held-out samples after every step, by Igel's rule.
+
+    They have no weight in the problem, so that their coefficients stay 0; `weight` is what they count here.
+    """
+
+    def __init__(self, held_out: Indices, weight: Floats, window: int, rise: float) -> None:
+        self._rows, self._weight, self._rule = held_out, weight / weight.sum(), SmoothedRule(window, rise)
+        self._best: tuple[Floats, float] | None = None
+
+    @property
+    def losses(self) -> Floats:
+        return np.array(self._rule.errors)
+
+    def should_stop(self, problem: RepresenterProblem, at: _Point) -> bool:
+        held = replace(problem, y=problem.y[self._rows], weight=self._weight)
+        stops, least = self._rule.take(held.value(at.u[self._rows] + at.b))
+        if least:
+            self._best = at.c, at.b
+        return stops
+
+    def settle(self, at: _Point) -> bool:
+        """Go back to the step with the least loss; whether that is not where the steps ended."""
+        ended = at.c
+        at.c, at.b = self._best or (at.c, at.b)
+        return at.c is not ended
+
+
+def _descend(
+    problem: RepresenterProblem,
+    system: _System,
+    at: _Point,
+    stop: Stop,
+    floor: float,
+    report: Report | None,
+    watch: Watch | None = None,
+) -> StopReason:
+    """Newton steps with the squared norm."""
+    lam = problem.lam
+    while True:
+        t, rho, K_rho, gap = _slopes(problem, system, at)
+        primal = problem.value(t) + lam * inner(at.c, at.u)
+        goal = max(stop.tol * abs(primal), floor)
+        if report is not None:
+            report(partial(iteration_words, at.steps, gap / goal), gap / goal)
+        if watch is not None and watch.should_stop(problem, at):
+            return "early stopping"
+        reason: StopReason | None = "converged" if gap <= goal else stop.limit(at.steps)
+        if reason is not None:
+            return reason
+        dc, db, p = system.newton(problem, t, rho, K_rho)
+        size = _line_search(problem, t, problem.of(p + db), primal, inner(at.c, at.u), inner(dc, at.u), inner(dc, p))
+        if size == 0.0:
+            return "rounding floor"
+        at.c, at.u = at.c + size * dc, at.u + size * p
+        at.b = _best_bias(problem, at.u, at.b + size * db)
+        at.steps += 1
+
+
+def _slopes(problem: RepresenterProblem, system: _System, at: _Point) -> tuple[Floats, Floats, Floats, float]:
+    """Af, ρ, Kρ and the gap ρ'Kρ/4λ."""
+    t = problem.of(at.u + at.b)
+    rho = problem.back(problem.gradient(t)) + 2 * problem.lam * at.c
+    K_rho = system.product(rho)
+    return t, rho, K_rho, inner(rho, K_rho) / (4 * problem.lam)
+
+
+def _polish(problem: RepresenterProblem, system: _System, at: _Point) -> None:
+    """One whole Newton step more, if the gap falls: its gain is below what the line search can see in the value."""
+    t, rho, K_rho, gap = _slopes(problem, system, at)
+    dc, db, p = system.newton(problem, t, rho, K_rho)
+    new = _Point(at.c + dc, at.u + p, _best_bias(problem, at.u + p, at.b + db))
+    if _slopes(problem, system, new)[3] < gap:
+        at.c, at.u, at.b = new.c, new.u, new.b
+
+
+def _penalised(
+    problem: RepresenterProblem, system: _System, at: _Point, stop: Stop, floor: float, report: Report | None
+) -> StopReason:
+    """The price μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖)."""
+    lam, penalty = problem.lam, problem.penalty
+    zero = np.zeros_like(at.c)
+    b = _best_bias(problem, zero, at.b)
+    g = problem.back(problem.gradient(problem.of(zero + b)))
+    if inner(g, system.product(g)) <= (lam * penalty.derivative(0.0)) ** 2:
+        at.c, at.u, at.b = zero, zero, b
+        return "converged"
+    # ‖f‖ has half the digits of the minimum.
+    inside = replace(stop, tol=max(stop.tol**2, _EPS))
+    ends: dict[bool, list[float]] = {}  # the price that was last too small, and too large: log μ, and by how much
+    x, step, last = float(np.log(lam)), 1.0, None
+    for _ in range(_MOST_PRICES):
+        squared = replace(problem, lam=float(np.exp(x)), penalty=PENALTIES["squared_norm"])
+        reason = _descend(squared, system, at, inside, floor, report)
+        if reason in ("max_iter", "max_time"):
+            return reason
+        _polish(squared, system, at)
+        norm, steep = at.norm, lam * penalty.derivative(at.norm)
+        primal = problem.value(problem.of(at.u + at.b)) + lam * penalty.value(norm)
+        apart = 2 * squared.lam * norm - steep
+        # As the certificate counts it: of a G that is too steep, by the largest norm that the optimum can have.
+        reach = norm + max(0.0, primal - lam * penalty.value(norm)) / steep if apart > 0 else norm
+        if reach * abs(apart) <= max(0.1 * stop.tol * abs(primal), floor):
+            return "converged"
+        if norm == 0:
+            break
+        off, large = float(np.log(2 * squared.lam * norm / steep)), apart > 0
+        ends[large] = [x, off]
+        if len(ends) < 2:
+            new, step = x - np.sign(off) * step, 2 * step
+        else:
+            if large is last:
+                ends[not large][1] *= 0.5  # Illinois: the other end must not stay for ever
+            (x0, off0), (x1, off1) = ends[False], ends[True]
+            new = x0 - off0 * (x1 - x0) / (off1 - off0)
+        if new == x or abs(new) > _MOST_LOG:
+            break
+        x, last = new, large
+    return "rounding floor"
 
 
 class _System:
     """K + 2λD⁻¹ for changing D: K is kept and factorised where there is room, and only multiplied with where not."""
 
-    def __init__(self, gram: Gram, lam: float, n_threads: int) -> None:
-        self._gram, self._lam = gram, lam
+    def __init__(self, gram: Gram, stop: Stop) -> None:
+        self._gram, self._stop = gram, stop
         # K, and the Newton matrix made of it while a third matrix is cut out of K: 24 bytes an entry.
-        self._kept = gram.kept(n_threads) if 24 * gram.n**2 <= gram.budget else None
+        self._kept = gram.kept(stop.n_threads) if 24 * gram.n**2 <= gram.budget else None
         self._F: Floats | None = None
 
     def product(self, v: Floats) -> Floats:
         return self._gram.product(v) if self._kept is None else self._kept.products(v[:, None])[:, 0]
 
     def newton(
-        self, problem: RepresenterProblem, f: Floats, rho: Floats, K_rho: Floats, stop: Stop
+        self, problem: RepresenterProblem, f: Floats, rho: Floats, K_rho: Floats
     ) -> tuple[Floats, float, Floats]:
         """δc, δb and Kδc of the Newton step, or of one with a little curvature added where there is none."""
-        lam = self._lam
+        lam = problem.lam
         D = problem.curvature(f)
+        if problem.combine is not None:
+            return self._combined(problem.combine, D, rho, lam)
         # The bias needs curvature. Where Σwℓ″ is nothing beside Σw, every sample gets a share of its weight.
         if problem.bias and not D.sum() > 1e-12 * problem.weight.sum():
             D = np.maximum(D, 1e-3 * problem.weight)
@@ -123,7 +262,7 @@ class _System:
         Z = np.zeros((len(D), 2))
         if len(active):
             R = np.column_stack([-K_rho[active] / (2 * lam), np.ones(len(active))])
-            Z[active] = self._solve(curved[active], active, R, stop)
+            Z[active] = self._solve(curved[active], active, R)
         db = 0.0
         if problem.bias:
             free, held = 2 * lam * Z.sum(axis=0)
@@ -131,10 +270,26 @@ class _System:
         dc = -rho / (2 * lam) - (Z[:, 0] + db * Z[:, 1])
         return dc, db, self.product(dc)
 
-    def _solve(self, curved: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
+    def _combined(self, A: Any, D: Floats, rho: Floats, lam: float) -> tuple[Floats, float, Floats]:
+        """The step for a loss of Af."""
+        gram = self._gram
+        if self._kept is None:
+            raise ValueError(
+                f"a loss that is no sum over samples needs three matrices of {gram.n}² numbers, "
+                f"{24e-6 * gram.n**2:,.0f} MB; raise cache_size, or take fewer samples"
+            )
+        M = self._kept.products((A.T @ (sparse.diags_array(D) @ A)).toarray()).T  # KH, and its transpose HK
+        M[np.diag_indices(gram.n)] += 2 * lam
+        try:
+            dc = abandonable(np.linalg.solve, M, -rho)
+        except np.linalg.LinAlgError:  # by rounding; the gradient leads downhill too
+            dc = -rho / (2 * lam)
+        return dc, 0.0, self.product(dc)
+
+    def _solve(self, curved: Floats, active: Indices, R: Floats) -> Floats:
         """Z with (K + diag(curved)⁻¹)Z = R on the active samples."""
         if self._kept is None:
-            return self._by_gradients(np.sqrt(curved), active, R, stop)
+            return self._by_gradients(np.sqrt(curved), active, R)
         gram, some = self._gram, active if len(active) < self._gram.n else None
         # Where rounding broke a positive definite K, less curvature than there is still leads downhill.
         for share in rounding_shares(10, 1e-8) if gram.positive_definite == "yes" else (0.0,):
@@ -146,8 +301,8 @@ class _System:
             "definite kernel, or, where this is one, scale the features: rounding broke it"
         )
 
-    def _by_gradients(self, scale: Floats, active: Indices, R: Floats, stop: Stop) -> Floats:
-        gram = self._gram
+    def _by_gradients(self, scale: Floats, active: Indices, R: Floats) -> Floats:
+        gram, stop = self._gram, self._stop
         R = scale[:, None] * R
         if self._F is None:
             self._F = tall_factor(gram, stop.n_threads)

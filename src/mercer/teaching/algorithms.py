@@ -128,8 +128,12 @@ def _near_ends(value: float, C: float, moved: float) -> float:
     return C if abs(value - C) <= 4e-16 * scale else value
 
 
-def run_decomposition(trace: Trace, tol: float, max_steps: int, size: int) -> None:
-    """Igel's algorithm 4.1: the subproblem on the worst violators, half from each side, is solved exactly."""
+# Chooses the samples of a step from α, the gradient and the number of the step.
+WorkingSet = Callable[[Floats, Floats, int], ArrayLike]
+
+
+def run_decomposition(trace: Trace, tol: float, max_steps: int, size: int, choose: WorkingSet | None = None) -> None:
+    """Igel's algorithm 4.1: the subproblem on a working set, or on the worst violators of each side, solved exactly."""
     problem = trace.problem
     alpha = np.zeros(problem.n)
     while len(trace) < max_steps:
@@ -137,14 +141,31 @@ def run_decomposition(trace: Trace, tol: float, max_steps: int, size: int) -> No
         violation, _ = problem.violation_and_b(alpha, g)
         if violation <= tol:
             break
-        B = _worst(problem, alpha, g, size)
+        B = _worst(problem, alpha, g, size) if choose is None else _chosen(choose, alpha, g, len(trace))
         # On B the problem is one of the same kind with the gradient that the others leave: K_BB and g_B + Q_BBα_B.
         new, clipped = _restricted(problem, alpha, B, 0.1 * tol)
-        if np.array_equal(new, alpha):
+        if np.array_equal(new, alpha) and choose is None:
             break
-        alpha = new
+        alpha = new  # which a set of one's own may leave as it is: the next one may not
         trace.record(alpha, B.tolist(), 1.0, clipped)
     trace.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
+
+
+def _chosen(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
+    B = np.asarray(choose(alpha.copy(), g.copy(), step))
+    n = len(alpha)
+    if (
+        B.ndim != 1
+        or B.dtype.kind not in "iu"
+        or not len(B)
+        or B.min() < 0
+        or B.max() >= n
+        or len(np.unique(B)) < len(B)
+    ):
+        raise ValueError(
+            f"working_set must give different rows between 0 and {n - 1}, at least one; for step {step} it gave {B!r}"
+        )
+    return B.astype(np.intp)
 
 
 def _worst(problem: SmallProblem, alpha: Floats, g: Floats, size: int) -> Indices:
@@ -351,6 +372,7 @@ def trace(
     method: str = "smo",
     rule: str = "second order",
     working_set_size: int = 10,
+    working_set: WorkingSet | None = None,
     tol: float = 1e-6,
     max_steps: int | None = None,
     random_state: int = 0,
@@ -376,6 +398,9 @@ def trace(
         How "smo" and "li" choose the pair.
     working_set_size : int, default=10
         Of "decomposition".
+    working_set : callable, optional
+        Of "decomposition": (α, gradient, number of the step) → the rows of the working set, in place of the worst
+        violators. The run ends at `tol` or `max_steps`, since a poor choice may gain nothing for ever.
     tol : float, default=1e-6
         It ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by no more. The perceptron ends when it makes
         no more mistakes.
@@ -405,6 +430,11 @@ def trace(
         integer("max_steps", max_steps, 1, "the number of steps")
     integer("random_state", random_state, 0, "it chooses what is drawn")
     positive("tol", tol)
+    if working_set is not None and (method != "decomposition" or not callable(working_set)):
+        raise ValueError(
+            f"working_set={working_set!r} must be a function (alpha, gradient, step) -> rows, and goes with "
+            f"method='decomposition', not {method!r}"
+        )
     signs = read_signs(y)
     bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     K = np.asarray(bound(X), dtype=np.float64)
@@ -422,7 +452,7 @@ def trace(
     run: dict[str, Callable[[Trace, float, int], None]] = {
         "smo": run_smo,
         "li": run_li,
-        "decomposition": partial(run_decomposition, size=working_set_size),
+        "decomposition": partial(run_decomposition, size=working_set_size, choose=working_set),
         "active set": run_active_set,
         "gradient projection": run_gradient_projection,
         "perceptron": run_perceptron,

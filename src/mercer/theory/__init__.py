@@ -21,6 +21,7 @@ from mercer.theory.complexity import (
     union_rule,
 )
 from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
+from mercer.theory.few_errors import FewestErrors, SlackPower, fewest_errors, least_slack_power, slack_power_sum
 from mercer.theory.gaussian_process import GaussianProcess
 from mercer.theory.margin_bounds import (
     Ball,
@@ -37,7 +38,6 @@ from mercer.theory.margin_bounds import (
 )
 from mercer.theory.of_machine import Insight, insight
 from mercer.theory.risks import (
-    fewest_errors,
     log_likelihood,
     log_posterior,
     losses,
@@ -45,7 +45,6 @@ from mercer.theory.risks import (
     off_training_error,
     regularised_risk,
     risk,
-    slack_power_sum,
 )
 from mercer.theory.sample_bounds import (
     best_lam,
@@ -71,10 +70,12 @@ __all__ = [
     "Ball",
     "Bound",
     "Complexity",
+    "FewestErrors",
     "GaussianProcess",
     "Insight",
     "IterationPath",
     "Perceptron",
+    "SlackPower",
     "ball_complexity",
     "best_lam",
     "chernoff",
@@ -96,6 +97,7 @@ __all__ = [
     "hoeffding",
     "insight",
     "iteration_path",
+    "least_slack_power",
     "leave_one_out_bound",
     "linear_rules_bound",
     "log_likelihood",

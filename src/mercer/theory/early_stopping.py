@@ -28,6 +28,7 @@ from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
+from mercer.solvers.early_stopping import SmoothedRule
 from mercer.theory.bound import numbers
 
 # K, its eigenvectors and the work of LAPACK: 24 bytes for each of n² entries, 600 MB.
@@ -57,6 +58,10 @@ class IterationPath:
     dof : array of shape (n_steps,)
         Effective degrees of freedom: the trace of the matrix that maps y to f + b. Conjugate gradients have no such
         matrix; theirs is the dimension, t and one for the bias.
+    validation_errors : array
+        The mean squared error on the samples given as `validation`; empty without any.
+    kept : int or None
+        The step with the least of these.
     """
 
     method: str
@@ -66,6 +71,8 @@ class IterationPath:
     errors: Floats
     norms: Floats
     dof: Floats
+    validation_errors: Floats
+    kept: int | None
     _engine: _Landweber | _ConjugateGradients = field(init=False, repr=False)
     _vectors: Any = field(init=False, repr=False)
     _one_output: bool = field(init=False, repr=False)
@@ -112,11 +119,7 @@ class IterationPath:
         ----------
         %(new samples with targets)s
         """
-        X = placed(X)
-        Y = np.asarray(on_host(y), dtype=np.float64).reshape(n_samples(X), -1)
-        if Y.shape[1] != self.errors.shape[1]:
-            raise ValueError(f"y has {Y.shape[1]} outputs, but the path {self.errors.shape[1]}")
-        K = np.asarray(host(X) if self.kernel.accepts == "gram" else self.kernel(X, self._vectors), dtype=np.float64)
+        K, Y = _other(self.kernel, self._vectors, X, y, self.errors.shape[1])
         out = np.empty(len(self.steps))
         for k, t in enumerate(self.steps.tolist()):
             C = self._engine.coefficients(t)
@@ -155,6 +158,9 @@ def iteration_path(
     step_size: float | None = None,
     bias: bool = True,
     sample_weight: ArrayLike | None = None,
+    validation: tuple[Any, ArrayLike] | None = None,
+    window: int = 5,
+    rise: float = 0.05,
 ) -> IterationPath:
     """Least squares by early stopping: every number of steps at once.
 
@@ -174,11 +180,18 @@ def iteration_path(
     bias : bool, default=True
         Whether f has a constant b, which is not penalised.
     %(given twice)s
+    validation : (X, y), optional
+        Other samples: the path ends at the step where their mean squared error, averaged over `window` steps, exceeds
+        its least by the share `rise` (see `stopping_step`), or after `n_steps`.
+    window : int, default=5
+        How many steps are averaged.
+    rise : float, default=0.05
+        The share above the least average at which the path ends.
 
     Returns
     -------
     IterationPath
-        `at(t)` is the function after t steps.
+        `at(t)` is the function after t steps; `at(kept)` that with the least validation error.
 
     Examples
     --------
@@ -196,6 +209,8 @@ def iteration_path(
     """
     one_of("method", method, ("landweber", "cg"))
     integer("n_steps", n_steps, 1, "the number of steps")
+    integer("window", window, 1, "how many steps are averaged")
+    not_negative("rise", rise)
     bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
     vectors = as_matrix(X) if bound.accepts == "vectors" else placed(X)
     n = n_samples(vectors)
@@ -214,23 +229,43 @@ def iteration_path(
     table = Y.reshape(n, -1)
     data = _Data(K, table, w, bool(bias))
     engine = _Landweber(data, step_size, n_steps) if method == "landweber" else _ConjugateGradients(data, n_steps)
-    steps = np.arange(engine.most + 1)
-    errors, norms = np.empty((2, len(steps), table.shape[1]))
-    for t in steps.tolist():  # one after the other: all of them would need memory for steps × samples
+    held = np.empty((n, 0)) if bound.accepts == "gram" else vectors
+    other = None if validation is None else _other(bound, held, *validation, table.shape[1])
+    rule, kept = SmoothedRule(window, rise), None
+    errors, norms, dof = [], [], []
+    for t in range(engine.most + 1):  # one after the other: all of them would need memory for steps × samples
         C = engine.coefficients(t)
         u = K @ C
-        errors[t] = w @ (table - u - data.biases_of(u)) ** 2 / w.sum()
-        norms[t] = np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0))
-    held = np.empty((n, 0)) if bound.accepts == "gram" else vectors
-    return IterationPath(
+        b = data.biases_of(u)
+        errors.append(w @ (table - u - b) ** 2 / w.sum())
+        norms.append(np.sqrt(np.maximum(np.sum(C * u, axis=0), 0.0)))
+        dof.append(engine.dof(t))
+        if other is not None:
+            stops, least = rule.take(float(np.mean((other[1] - other[0] @ C - b) ** 2)))
+            kept = t if least else kept
+            if stops:
+                break
+    made = IterationPath(
         method,
         bound,
         engine.step_size,
-        freeze(steps),
-        freeze(errors),
-        freeze(norms),
-        freeze(np.array([engine.dof(t) for t in steps.tolist()])),
-    )._made_of(engine, held, Y.ndim == 1)
+        freeze(np.arange(len(errors))),
+        freeze(np.array(errors)),
+        freeze(np.array(norms)),
+        freeze(np.array(dof)),
+        freeze(np.array(rule.errors)),
+        kept,
+    )
+    return made._made_of(engine, held, Y.ndim == 1)
+
+
+def _other(kernel: Kernel, vectors: Any, X: Any, y: ArrayLike, n_outputs: int) -> tuple[Floats, Floats]:
+    """Kernel values between other samples and those of the path, and their targets."""
+    X = placed(X)
+    Y = np.asarray(on_host(y), dtype=np.float64).reshape(n_samples(X), -1)
+    if Y.shape[1] != n_outputs:
+        raise ValueError(f"y has {Y.shape[1]} outputs, but the path {n_outputs}")
+    return np.asarray(host(X) if kernel.accepts == "gram" else kernel(X, vectors), dtype=np.float64), Y
 
 
 class _Data:
@@ -340,8 +375,8 @@ def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> 
     Returns
     -------
     (int, int)
-        The step with the least smoothed error so far, whose function is to be kept, and the step at which that is
-        known; the last one, if the error never rises that much.
+        The step with the least error so far, whose function is to be kept, and the step at which training stops; the
+        last one, if the error never rises that much.
 
     Examples
     --------
@@ -352,12 +387,10 @@ def stopping_step(errors: ArrayLike, *, window: int = 5, rise: float = 0.05) -> 
     values = numbers(errors, "errors must be one finite number per step, at least one")
     integer("window", window, 1, "how many steps are averaged")
     not_negative("rise", rise)
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    best, least = 0, math.inf
-    for t in range(len(values)):
-        smooth = (sums[t + 1] - sums[max(0, t + 1 - window)]) / min(window, t + 1)
-        if smooth < least:
-            best, least = t, smooth
-        elif smooth > least * (1 + rise):
+    rule, best = SmoothedRule(window, rise), 0
+    for t, error in enumerate(values.tolist()):
+        stops, least = rule.take(error)
+        best = t if least else best
+        if stops:
             return best, t
     return best, len(values) - 1

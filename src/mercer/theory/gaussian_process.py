@@ -14,8 +14,8 @@ A free bias is a constant b with a flat prior, every value being equally likely.
     likelihood  −½ (y − b1)'c − ½ log det A − ½ log a − (n − 1)/2 log 2π,   the integral of p(y | b) over b
 
 and A⁻¹ − A⁻¹11'A⁻¹/a takes the place of A⁻¹ in the gradient (Rasmussen and Williams 2006, algorithm 2.1, sections 2.7
-and 5.4). The squared loss is the likelihood, the penalty the prior (Igel, section 2.2, where the notes' MAP estimate
-lacks the sign of − log p).
+and 5.4). Several outputs are independent processes with one k and one λ: their likelihoods add up. The squared loss is
+the likelihood, the penalty the prior (Igel, section 2.2, where the notes' MAP estimate lacks the sign of − log p).
 """
 
 from __future__ import annotations
@@ -23,13 +23,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize
-from sklearn.base import clone
 
 from mercer.arrays import Floats, n_samples, row_blocks, rows_between, take
 from mercer.data import samples
@@ -38,9 +35,10 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.gram import gram_for
 from mercer.gram.gram import Factor
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.climb import climb
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
-from mercer.parameters import integer, positive
+from mercer.parameters import Seed, integer, positive
 from mercer.runtime.threads import effective_n_threads
 
 
@@ -52,8 +50,8 @@ class GaussianProcess:
     ----------
     X : array, CSR matrix or list of strings
         The samples.
-    y : array of n numbers
-        Their targets.
+    y : array of n numbers, or of n rows of numbers
+        Their targets: one output, or a column for each of several.
     lam : float
         The variance of the noise, above 0.
     %(kernel)s
@@ -62,6 +60,9 @@ class GaussianProcess:
     sample_weight : array of n numbers, optional
         The noise of a sample of weight w has the variance lam/w, as if its target were the mean of w others. Samples
         of weight 0 are left out.
+    scatter : array of a number for each output, optional
+        A weight w counts as w targets instead, of which y is the mean and these are the sums of squares around all such
+        means. Mean and variance stay as they are, but the likelihood is that of all targets.
 
     Examples
     --------
@@ -91,6 +92,7 @@ class GaussianProcess:
         coef0: float = 0.0,
         bias: bool = False,
         sample_weight: ArrayLike | None = None,
+        scatter: ArrayLike | None = None,
     ) -> None:
         X = placed(X)
         self.kernel: Kernel = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
@@ -103,9 +105,10 @@ class GaussianProcess:
         self.lam = positive("lam", lam, "without noise K need not have an inverse")
         self.bias = bool(bias)
         n = n_samples(self.X)
-        if self.y.shape != (n,) or not np.isfinite(self.y).all() or n == 0:
+        if self.y.ndim not in (1, 2) or len(self.y) != n or not np.isfinite(self.y).all() or self.y.size == 0:
             raise ValueError(
-                f"y must be one finite number for each of the {n} samples, at least one, not of shape {self.y.shape}"
+                f"y must be one finite number, or a row of them, for each of the {n} samples, at least one, not of "
+                f"shape {self.y.shape}"
             )
         self.weight = samples.weights(sample_weight, n)
         used = np.flatnonzero(self.weight)
@@ -113,6 +116,11 @@ class GaussianProcess:
             raise ValueError("all sample weights are zero: there is nothing to learn from; give some sample weight")
         if len(used) < n:
             self.X, self.y, self.weight = take(self.X, used), self.y[used], self.weight[used]
+        self.scatter = None if scatter is None else np.broadcast_to(np.asarray(scatter, np.float64), self._Y.shape[1:])
+
+    @property
+    def _Y(self) -> Floats:
+        return self.y.reshape(len(self.y), -1)
 
     @classmethod
     def of(cls, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> GaussianProcess:
@@ -156,40 +164,41 @@ class GaussianProcess:
             )
         return found
 
-    def _solve(self, y: Floats) -> Floats:
-        """A⁻¹y."""
-        return self._factor.solve(y[:, None])[:, 0]
-
     @cached_property
     def _ones(self) -> Floats:
         """A⁻¹1."""
-        return self._solve(np.ones(len(self.y)))
+        return self._factor.solve(np.ones((len(self.y), 1)))[:, 0]
 
     @cached_property
-    def b(self) -> float:
-        """The mean of the constant; 0 without a bias."""
-        return float(self._ones @ self.y / self._ones.sum()) if self.bias else 0.0
+    def b(self) -> Any:
+        """The mean of the constant, a number or an array of one for each output; 0 without a bias."""
+        if not self.bias:
+            return 0.0
+        b = self._ones @ self.y / self._ones.sum()
+        return float(b) if self.y.ndim == 1 else b
 
     @cached_property
     def _coefficients(self) -> Floats:
-        return self._solve(self.y - self.b)
+        """A⁻¹(Y − b), a column for each output."""
+        return self._factor.solve(self._Y - self.b)
 
     def mean(self, X: Any) -> Floats:
-        """E f + b at new samples: the prediction of least squares.
+        """E f + b at new samples, a column for each of several outputs: the prediction of least squares.
 
         Parameters
         ----------
         X : array, CSR matrix or list of strings
             New samples.
         """
-        out = np.empty(n_samples(X))
+        out = np.empty((n_samples(X), self._Y.shape[1]))
         for some, rows in self._blocks(X):
             out[some] = self.kernel(rows, self.X) @ self._coefficients + self.b
-        return out
+        return out[:, 0] if self.y.ndim == 1 else out
 
     @shared_docs
     def variance(self, X: Any, *, noise: bool = False) -> Floats:
-        """Var f + b at new samples, or that of a new target there, with its noise; never negative.
+        """Var f + b at new samples, or that of a new target there, with its noise; never negative, and the same for
+        every output.
 
         Parameters
         ----------
@@ -213,6 +222,45 @@ class GaussianProcess:
         """
         return np.sqrt(self.variance(X, noise=noise))
 
+    @shared_docs
+    def covariance(self, X: Any, *, noise: bool = False) -> Floats:
+        """The covariances of f + b, or of new targets, between new samples: an array of shape (n, n).
+
+        Parameters
+        ----------
+        %(new samples, noise)s
+        """
+        new = self._samples(X)
+        K = self.kernel(self.X, new)
+        out = self.kernel(new) - K.T @ self._factor.solve(K)
+        if self.bias:
+            rest = 1.0 - self._ones @ K
+            out += np.outer(rest, rest) / self._ones.sum()
+        out = 0.5 * (out + out.T)
+        out[np.diag_indices(len(out))] = np.maximum(out.diagonal(), 0.0) + (self.lam if noise else 0.0)
+        return np.asarray(out)
+
+    def draw(self, X: Any, n_draws: int = 1, *, noise: bool = False, seed: Seed = None) -> Floats:
+        """Functions drawn from the process, at new samples: an array of shape (n, n_draws), or (n, outputs, n_draws).
+
+        Parameters
+        ----------
+        X : array, CSR matrix or list of strings
+            New samples.
+        n_draws : int, default=1
+            How many functions.
+        noise : bool, default=False
+            Whether targets are drawn, with noise, instead of values of functions.
+        seed : int, Generator or None
+            Where chance comes from.
+        """
+        integer("n_draws", n_draws, 1, "the number of functions")
+        values, vectors = np.linalg.eigh(self.covariance(X, noise=noise))
+        mean = self.mean(X)
+        normal = np.random.default_rng(seed).normal(size=(len(values), mean[0].size * n_draws))
+        drawn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal
+        return np.asarray(mean[..., None] + drawn.reshape(*mean.shape, n_draws))
+
     @property
     def _freedom(self) -> int:
         """The dimensions in which targets are random: the constant takes one."""
@@ -224,28 +272,43 @@ class GaussianProcess:
         determinant = 2.0 * float(np.log(self._factor.pivots).sum())
         if self.bias:
             determinant += math.log(float(self._ones.sum()))
-        square = float((self.y - self.b) @ self._coefficients)
-        return -0.5 * (square + determinant + self._freedom * math.log(2 * math.pi))
+        each = determinant + self._freedom * math.log(2 * math.pi)
+        if self.scatter is not None:
+            each += self._joined * math.log(2 * math.pi * self.lam) + float(np.log(self.weight).sum())
+        inside = 0.0 if self.scatter is None else float(self.scatter.sum()) / self.lam
+        return -0.5 * (self._square + inside + float(self._Y.shape[1]) * each)
+
+    @property
+    def _square(self) -> float:
+        """Σ (y − b)'c over the outputs."""
+        return float(((self._Y - self.b) * self._coefficients).sum())
+
+    @property
+    def _joined(self) -> float:
+        """How many targets there are beyond the means, if weights are numbers of targets."""
+        return float(self.weight.sum()) - len(self.weight)
 
     @cached_property
     def log_likelihood_gradient(self) -> dict[str, Any]:
         """Its derivatives by `lam` and by the kernel's parameters, by their names in `get_params`."""
-        inverse = self._factor.solve(np.eye(len(self.y)))
+        inverse, outputs = self._factor.solve(np.eye(len(self.y))), self._Y.shape[1]
         if self.bias:
             inverse -= np.outer(self._ones, self._ones) / self._ones.sum()
-        weights = 0.5 * (np.outer(self._coefficients, self._coefficients) - inverse)
+        weights = 0.5 * (self._coefficients @ self._coefficients.T - outputs * inverse)
         by_lam = float(weights.diagonal() @ (1.0 / self.weight))
+        if self.scatter is not None:
+            by_lam += 0.5 * (float(self.scatter.sum()) / self.lam - outputs * self._joined) / self.lam
         return {"lam": by_lam, **self.kernel.parameter_gradient(self.X, weights=weights)}
 
     @cached_property
     def scale(self) -> float:
         """The factor s for which covariances s·k and noise s·λ make the data most likely: (y − b)'c/n.
 
-        With a bias n − 1 takes the place of n.
+        With a bias n − 1 takes the place of n. Of several outputs it is the mean.
         """
         if self._freedom == 0:
             raise ValueError("one sample beside a free bias says nothing about the scale")
-        return float((self.y - self.b) @ self._coefficients) / self._freedom
+        return self._square / float(self._freedom * self._Y.shape[1])
 
     @property
     def noise_estimate(self) -> float:
@@ -276,33 +339,21 @@ class GaussianProcess:
         >>> bool(0.05 < found.lam < 0.15), round(found.kernel.sigma)
         (True, 2)
         """
-        integer("max_steps", max_steps, 1, "the number of steps")
-        known = {"lam": self.lam, **self.kernel.get_params()}
-        free = [
-            name
-            for name in self.log_likelihood_gradient
-            if isinstance(known.get(name), Real) and not isinstance(known[name], bool) and known[name] > 0
-        ]
-        chosen = free if names is None else list(names)
-        wrong = [name for name in chosen if name not in free]
-        if wrong or not chosen:
-            raise ValueError(f"names={chosen!r} must be some of {free}, the parameters that are positive numbers")
 
-        def at(logs: Floats) -> GaussianProcess:
-            values = dict(zip(chosen, np.exp(logs).tolist(), strict=True))
-            lam = values.pop("lam", self.lam)
-            kernel = clone(self.kernel).set_params(**values)
-            return GaussianProcess(self.X, self.y, kernel=kernel, lam=lam, bias=self.bias, sample_weight=self.weight)
+        def process(kernel: Kernel, numbers: dict[str, float]) -> GaussianProcess:
+            return GaussianProcess(
+                self.X,
+                self.y,
+                kernel=kernel,
+                lam=numbers["lam"],
+                bias=self.bias,
+                sample_weight=self.weight,
+                scatter=self.scatter,
+            )
 
-        def climb(logs: Floats) -> tuple[float, Floats]:
-            try:
-                process = at(logs)
-                gradient = process.log_likelihood_gradient
-            except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
-                return math.inf, np.zeros_like(logs)
-            return -process.log_likelihood, -np.exp(logs) * np.array([gradient[name] for name in chosen])
+        def value(kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+            found = process(kernel, numbers)
+            return found.log_likelihood, found.log_likelihood_gradient
 
-        begin = np.log([known[name] for name in chosen])
-        found = optimize.minimize(climb, begin, jac=True, method="L-BFGS-B", options={"maxiter": max_steps})
-        best = at(found.x)
-        return best if best.log_likelihood >= self.log_likelihood else self
+        best = process(*climb(value, self.kernel, {"lam": self.lam}, names, max_steps))
+        return best if best.log_likelihood > self.log_likelihood else self

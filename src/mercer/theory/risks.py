@@ -1,4 +1,4 @@
-"""Risks, the likelihoods behind them, and two enumerations: the fewest errors of a plane, and no free lunch.
+"""Risks, the likelihoods behind them, and no free lunch by enumeration.
 
 With the margin m = y f(x), where y is +1 for the larger of two labels and −1 for the other, and a target margin γ > 0:
 
@@ -16,9 +16,6 @@ a prior density of f proportional to exp(−‖f‖²/2s),
     log posterior    log likelihood − ‖f‖²/(2s) + a number that does not depend on f
 
 so that the most likely function is the minimiser of Σ (y_i − f(x_i))² + λ‖f‖² with λ = σ²/s (Igel, sections 2.1, 2.2).
-
-Soft margins stand in for the fewest errors, which are NP-complete to find: Σ ξ_i^σ tends to the number of samples with
-slack as σ falls to 0, and at σ = 1 it is the sum that a machine can minimise.
 """
 
 from __future__ import annotations
@@ -31,16 +28,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize
 
-from mercer.arrays import Floats, Indices, host
+from mercer.arrays import Floats, Indices
 from mercer.data.labels import read_signs
-from mercer.engine import on_host
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, one_of, positive, weights
 
-# Every set of 14 rows asks for a linear program, half a minute in all; every labelling of 16 points trains the learner.
-_MOST_SAMPLES, _MOST_POINTS = 14, 16
+# Every labelling of so many points trains the learner.
+_MOST_POINTS = 16
 
 LossName = Literal["zero_one", "hinge", "ramp", "squared"]
 _LOSSES = ("zero_one", "hinge", "ramp", "squared")
@@ -150,14 +145,14 @@ def most_likely_variance(y: ArrayLike, f: ArrayLike) -> float:
     return float(losses(y, f, loss="squared").mean())
 
 
-def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: float) -> float:
+def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
     """The log density of targets y that are normal around the values f, with this variance each.
 
     Parameters
     ----------
-    y, f : arrays of n numbers
-        Targets, and the function at their samples.
-    variance : float > 0
+    y, f : arrays of n numbers, or of n rows of numbers
+        Targets, and the function at their samples; several outputs are independent.
+    variance : float > 0, or one for each output
         σ² of the noise.
 
     Examples
@@ -166,6 +161,16 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: float) -> float:
     >>> round(log_likelihood([1.0, 2.0], [1.5, 2.5], variance=0.25), 4)
     -1.4516
     """
+    if np.ndim(y) == 2:
+        targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
+        if targets.shape != values.shape or (np.ndim(variance) and np.shape(variance) != targets.shape[1:]):
+            raise ValueError(
+                f"y and f must have one shape, and variance one number or one for each column, but they have "
+                f"{targets.shape}, {values.shape} and {np.shape(variance)}"
+            )
+        each = np.broadcast_to(np.asarray(variance, dtype=np.float64), targets.shape[1:])
+        columns = zip(targets.T, values.T, each.tolist(), strict=True)
+        return sum(log_likelihood(one, other, variance=spread) for one, other, spread in columns)
     spread = positive("variance", variance)
     squares = losses(y, f, loss="squared")
     return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
@@ -193,74 +198,6 @@ def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, s
     -2.0
     """
     return log_likelihood(y, f, variance=variance) - not_negative("norm", norm) ** 2 / (2.0 * positive("scale", scale))
-
-
-def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True) -> Indices:
-    """The rows of a smallest set without which a plane separates the rest; the first such set in order of rows.
-
-    Parameters
-    ----------
-    X : array of shape (n, d)
-        At most 14 samples, since all sets of rows are tried.
-    y : array of n labels
-        Of two classes.
-    bias : bool, default=True
-        Whether the plane may miss the origin.
-
-    Examples
-    --------
-    >>> from mercer.theory import fewest_errors
-    >>> fewest_errors([[0.0], [1.0], [2.0], [3.0]], [-1, 1, -1, 1])
-    array([1])
-    """
-    samples, labels = np.asarray(host(X), dtype=np.float64), read_signs(on_host(y))
-    if samples.ndim != 2 or not 0 < len(samples) <= _MOST_SAMPLES or labels.shape != (len(samples),):
-        raise ValueError(
-            f"X must be 1 to {_MOST_SAMPLES} rows with a label each, since all sets of rows are tried, but the shapes "
-            f"are {samples.shape} and {labels.shape}"
-        )
-    # One coordinate more is the bias, and y⟨w, x⟩ ≥ 1 asks for a plane.
-    signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
-    rows = np.arange(len(samples))
-    for size in range(len(samples) + 1):
-        for left_out in itertools.combinations(rows.tolist(), size):
-            if _separable(np.delete(signed, left_out, axis=0)):
-                return np.array(left_out, dtype=np.intp)
-    raise AssertionError("no rows at all are separable")
-
-
-def slack_power_sum(y: ArrayLike, f: ArrayLike, *, power: float) -> float:
-    """Σ ξ_i^σ of the slacks ξ_i = max(0, 1 − y_i f(x_i)), with 0^σ = 0.
-
-    Parameters
-    ----------
-    y : array of n labels
-        Of two classes; the larger one is the positive one, as in `SVC`.
-    f : array of n numbers
-        The function at the samples.
-    power : float > 0
-        σ.
-
-    Examples
-    --------
-    >>> from mercer.theory import slack_power_sum
-    >>> slacks = [1, 1, -1], [2.0, 0.75, 3.0]  # 0, 0.25 and 4
-    >>> [round(slack_power_sum(*slacks, power=power), 6) for power in (1.0, 0.5, 1e-9)]
-    [4.25, 2.5, 2.0]
-    """
-    exponent = positive("power", power)
-    slacks: Floats = losses(y, f, loss="hinge")
-    return float(np.sum(slacks[slacks > 0] ** exponent))
-
-
-def _separable(signed: Floats) -> bool:
-    """Whether some w has ⟨w, row⟩ ≥ 1 for all rows."""
-    if len(signed) == 0:
-        return True
-    found = optimize.linprog(
-        np.zeros(signed.shape[1]), A_ub=-signed, b_ub=-np.ones(len(signed)), bounds=(None, None), method="highs"
-    )
-    return found.status == 0
 
 
 def off_training_error(

@@ -34,8 +34,10 @@ from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, deviation, lengt
 _ERROR = "the probability of error"
 
 
-def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: float = 1.0, sides: int = 1) -> Bound:
-    """E ≤ mean + width·√(ln(sides/δ)/2n) for the mean of n independent numbers in an interval of this width.
+def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: ArrayLike = 1.0, sides: int = 1) -> Bound:
+    """E ≤ mean + √(Σ width_i² ln(sides/δ)/2)/n for the mean of n independent numbers, each in an interval of its width.
+
+    With one width for all that is mean + width·√(ln(sides/δ)/2n).
 
     With ``sides=2`` the expectation is within the second term of the mean on both sides, with probability 1 − δ.
 
@@ -47,19 +49,28 @@ def hoeffding(mean: float, n: int, *, delta: float = 0.05, width: float = 1.0, s
         How many numbers there are.
     delta : float, default=0.05
         The probability with which the bound may fail.
-    width : float, default=1.0
-        The width of an interval that holds them all.
+    width : float or array of n numbers, default=1.0
+        The width b_i − a_i of an interval that holds each number (Igel, theorem A.2), or one that holds them all.
     sides : {1, 2}, default=1
         Bound the expectation from above, or on both sides.
     """
     if sides not in (1, 2):
         raise ValueError(f"sides={sides!r} must be 1 or 2")
-    reach = positive("width", width) * deviation(n, delta, sides)
-    inside = Assumption(f"every number lies in an interval of width {width:g}")
+    common, reach = np.ndim(width) == 0, deviation(n, delta, sides)
+    if common:
+        one = positive("width", width)
+        reach *= one
+        inside = Assumption(f"every number lies in an interval of width {one:g}")
+    else:
+        each = numbers(width, "width must be one number, or a finite one ≥ 0 for each of the n numbers", 0.0)
+        if len(each) != n:
+            raise ValueError(f"width has {len(each)} numbers for n={n} of them; give one for each, or one for all")
+        reach *= length(each) / math.sqrt(n)
+        inside = Assumption("every number lies in an interval of its width")
     independent = Assumption("the numbers are independent")
     terms = {"mean": finite("mean", mean), "deviation": reach}
     # Only a mean of probabilities cannot be above 1: an interval of width 1 may lie anywhere.
-    limit = 1.0 if width == 1 and 0 <= mean <= 1 else None
+    limit = 1.0 if common and width == 1 and 0 <= mean <= 1 else None
     return summed("the expectation", terms, (independent, inside), delta, limit, "Hoeffding 1963")
 
 

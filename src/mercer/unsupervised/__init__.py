@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 from mercer.runtime.on_demand import on_demand
 
-__all__ = ["KernelCCA", "KernelKMeans", "KernelPCA", "MMDTest", "SpectralClustering", "mmd_test"]
+__all__ = ["KernelCCA", "KernelKMeans", "KernelPCA", "MMDTest", "SpectralClustering", "manifold_kernel", "mmd_test"]
 
 if TYPE_CHECKING:
     from mercer.unsupervised.kernel_cca import KernelCCA
     from mercer.unsupervised.kernel_kmeans import KernelKMeans
     from mercer.unsupervised.kernel_pca import KernelPCA
+    from mercer.unsupervised.manifold import manifold_kernel
     from mercer.unsupervised.mmd import MMDTest, mmd_test
     from mercer.unsupervised.spectral import SpectralClustering
 else:
@@ -21,6 +22,7 @@ else:
             "KernelPCA": "mercer.unsupervised.kernel_pca",
             "MMDTest": "mercer.unsupervised.mmd",
             "SpectralClustering": "mercer.unsupervised.spectral",
+            "manifold_kernel": "mercer.unsupervised.manifold",
             "mmd_test": "mercer.unsupervised.mmd",
         },
     )

@@ -89,9 +89,9 @@ class LibsvmText:
     def split(self, data: Data) -> tuple[Rows, Rows]:
         return (data.X, data.y), (data.X[:0], data.y[:0])
 
-    def fit(self, model: Estimator, train: Rows) -> None:
+    def fit(self, model: Estimator, train: Rows, **weights: Any) -> None:
         """Train on all rows."""
-        model.fit(*train)
+        model.fit(*train, **weights)
 
     def conclude(self, model: Estimator, data: Data, train: Rows, test: Rows, clock: Clock) -> None:
         told, lines = self._save_own(model) if self._own else self._save(model, data)

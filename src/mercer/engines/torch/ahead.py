@@ -19,8 +19,9 @@ from mercer.engines.torch import fused
 from mercer.engines.torch.numbers import floats, places, to_device, torch
 from mercer.problems.dual_problem import DualProblem
 
-# Variables of a block, and of one that free variables crowd: more than the share of it.
-_BLOCK, _LARGEST, _CROWDED_SHARE = 1024, 2048, 0.6
+# Variables of a block, and of one that free variables crowd: more than the share of it. Of so many variables in all the
+# loop's own rounds, with still larger blocks, would take longer (mixture of a million: 25 ms instead of 8).
+_BLOCK, _LARGEST, _CROWDED_SHARE, _MANY = 1024, 2048, 0.6, 150_000
 # A block is solved to this share of the violation; to the second one where it is crowded.
 _INNER_SHARE, _CROWDED_INNER_SHARE = 0.3, 0.1
 # Rounds between two looks.
@@ -63,7 +64,7 @@ class Ahead:
             taken += int(steps)
             violation, self._gained = top + bottom, self._gained + gain
             if crowd > _CROWDED_SHARE * self._size:
-                self.over = self._size >= min(_LARGEST, self._n)
+                self.over = self._size >= min(_LARGEST, self._n) and self._n < _MANY
                 self._size, self._share = min(2 * self._size, _LARGEST, self._n), _CROWDED_INNER_SHARE
             self.over |= not (steps > 0 and violation < _INFINITY and gain > _LEAST_GAIN * self._gained)
             if self.over or violation <= tol or taken >= most or until():

@@ -15,6 +15,7 @@ from mercer.engine import PlacedSamples, is_on_a_device
 from mercer.engines.torch.cross import TorchCross
 from mercer.engines.torch.evaluation import TorchEvaluation
 from mercer.engines.torch.gram import TorchGram
+from mercer.engines.torch.memory import is_out_of_memory
 from mercer.engines.torch.numbers import refuse_emulation, to_host, torch
 from mercer.engines.torch.rows import TorchRows
 from mercer.engines.torch.samples import TorchSamples, placed_samples
@@ -58,6 +59,8 @@ class TorchEngine:
         try:
             torch.empty(0, device=device)
         except (RuntimeError, AssertionError) as error:  # not compiled in, no driver, no such number
+            if is_out_of_memory(error):
+                raise
             raise ValueError(f"device={name!r}: torch finds no such device here ({error})") from error
         return device
 

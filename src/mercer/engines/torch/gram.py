@@ -381,35 +381,35 @@ class TorchGram:
 
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if self._fuses and isinstance(left, Rows) and self._adds_all(left, dtype):
-            row_bytes = min(row_bytes, self._tile // _STRIP_ROWS)  # no tile is held
+        if self._fuses and isinstance(left, Rows) and self._adds_all(left, dtype):  # no tile is held
+            row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out
 
     def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
         """Some rows of `device_sums`, those of a Gaussian by kernels of our own where there are such."""
         plain = self._fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
-        if plain and self._adds_all(left, dtype):
-            right = right.made()
-            self.evaluations += left.n * right.n
-            sums = fused.sums32 if dtype == torch.float32 else fused.narrow64
-            (x, x_norms), (z, z_norms) = left.parts[0], right.parts[0]
-            return self._scale * sums(x, x_norms, z, z_norms, weights)
         m = len(weights)
-        total = torch.zeros(
-            (len(left) if self._source.given else left.n, *weights.shape[1:]),
-            dtype=torch.float64,
-            device=weights.device,
-        )
-        for start in range(0, m, _SUMMED_COLUMNS):
-            part = slice(start, min(m, start + _SUMMED_COLUMNS))
+        at_once = m if plain and isinstance(right, Rows) and self._adds_all(left, dtype) else _SUMMED_COLUMNS
+        n = len(left) if self._source.given else left.n
+        total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
+        for start in range(0, m, max(1, at_once)):
+            part = slice(start, min(m, start + at_once))
             if plain:
-                (x, x_norms), (z, z_norms) = left.parts[0], right[part].made().parts[0]
-                self.evaluations += len(x) * len(z)
-                total += self._scale * fused.sums64(products(x, z), x_norms, z_norms, weights[part])
+                total += self._scale * self._fused(left.parts[0], right[part].made().parts[0], weights[part], dtype)
             else:
                 total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
         return total
+
+    def _fused(self, left: tuple[Any, Any], right: tuple[Any, Any], weights: Any, dtype: Any) -> Any:
+        """Sums of unscaled Gaussian values by kernels of our own."""
+        (x, x_norms), (z, z_norms) = left, right
+        self.evaluations += len(x) * len(z)
+        if dtype == torch.float32:
+            return fused.sums32(x, x_norms, z, z_norms, weights)
+        if fused.narrow(x) and fused.multiplies64():
+            return fused.narrow64(x, x_norms, z, z_norms, weights)
+        return fused.sums64(products(x, z), x_norms, z_norms, weights)
 
     @property
     def _fuses(self) -> bool:

@@ -21,7 +21,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
-from mercer import estimators, unsupervised
+from mercer import bayes, estimators, unsupervised
 from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
@@ -251,7 +251,7 @@ def _check(model: Fitted, row: Row, learnt: Any) -> None:
 
 def estimator_class(name: str) -> Any:
     """The class of mercer's that has this name, or None."""
-    room = next((room for room in (estimators, unsupervised) if name in room.__all__), None)
+    room = next((room for room in (estimators, unsupervised, bayes) if name in room.__all__), None)
     found = getattr(room, name, None)
     return found if isinstance(found, type) and issubclass(found, Machine) else None
 

@@ -14,6 +14,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import certify_hard_margin
 from mercer.data.merging import Merged
 from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Solved, Task
 from mercer.gram import Provable
@@ -71,6 +72,11 @@ def certificate_of_alpha(
         raise TypeError(
             f"certify takes a machine of mercer that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
             f"OneClassSVM, SVDD), then X, y and alpha; not {type(estimator).__name__}"
+        )
+    if isinstance(estimator, KernelWeights):
+        raise TypeError(
+            f"{type(estimator).__name__} learns weights of several kernels, which α does not tell; give SVC or SVR "
+            "with the weighted sum"
         )
     machine = clone(estimator)
     fit = Fit.of(machine, X, y, sample_weight)

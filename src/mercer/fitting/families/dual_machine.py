@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from copy import copy
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, Self
 
@@ -247,6 +248,25 @@ class DualMachine(MachineMethods, Machine):
                 "warm_start=True"
             )
         return self._go_on(before.samples.without(indices, square=self.kernel_.accepts == "gram"), before)
+
+    def for_support_vectors(self) -> Self:
+        """A copy of a machine with a precomputed kernel that predicts from the support vectors' columns alone.
+
+        Its `predict` and the like take the values between new samples and those that `support_` names here, in that
+        order: K[:, model.support_] in the place of K. It has no other training samples to speak of.
+        """
+        check_is_fitted(self)
+        expansion, n = self._expansion_, len(self.support_)
+        if expansion.columns is None:
+            raise ValueError(f"{self.kernel_!r} is not precomputed: predict takes samples, and no columns")
+        place = np.empty(expansion.n_columns, dtype=np.intp)
+        place[self.support_] = np.arange(n)
+        made = copy(self)
+        made._expansion_ = replace(expansion, columns=place[expansion.columns], n_columns=n)
+        made.support_, made.shape_fit_, made.n_features_in_ = freeze(np.arange(n, dtype=np.int32)), (n, n), n
+        for name in ("_standing_", "_memory_", "feature_names_in_"):  # of all training samples
+            made.__dict__.pop(name, None)
+        return made
 
     def _go_on(self, everything: tuple[Any, Any, Floats], before: WarmStart) -> Self:
         """Train on samples most of which were trained on before."""

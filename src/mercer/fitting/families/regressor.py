@@ -67,7 +67,12 @@ class KernelRegressor(Regressor, DualMachine):
 
     def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> Remarks:
         """Whether C and ε match the size of y."""
-        problem, solution, y = solved[0].task.problem, solved[0].solution, fit.target[fit.merged.first]
+        target = fit.target[fit.merged.first]
+        columns = [target] if target.ndim == 1 else list(target.T)
+        return [remark for y, s in zip(columns, solved, strict=False) for remark in self._remarks_on(fit, y, s)]
+
+    def _remarks_on(self, fit: Fit, y: Floats, solved: Solved[DualProblem]) -> Remarks:
+        problem, solution = solved.task.problem, solved.solution
         return remarks_on_scale(
             self,
             y,

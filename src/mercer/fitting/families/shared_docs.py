@@ -26,6 +26,43 @@ _SHARED: Final = {
     coef0 : float, default=0.0
         The constant in the kernels named "poly" and "sigmoid".
 """,
+    "several kernels": """
+    kernel : list of kernels, default=("linear", "poly", "rbf")
+        Each a name, a kernel object or a function (X, Z) -> matrix. "precomputed": X is a list of kernel matrices, or
+        an array of shape (n, n, number of kernels). One kernel alone has the weight 1.
+    %(named kernel)s
+    norm : float, default=1.0
+        p ≥ 1 of the norm that is at most 1. With 1 kernels that do not help get the weight 0; larger ones spread the
+        weight; inf gives every kernel the same.
+    normalise : bool, default=True
+        Whether v_m is the variance of the samples in the feature space of k_m, so that a kernel's scale has no
+        influence; otherwise it is 1.
+""",
+    "weights attributes": """
+    weights_ : array of shape (n_kernels,)
+        θ, on the kernels as they were given: `kernel_` is Σ θ_m k_m, without those of weight 0.
+    scales_ : array of shape (n_kernels,)
+        v: ‖(v_mθ_m)‖_p is 1 to rounding.
+    n_rounds_ : int
+        How many weights were tried.
+""",
+    "optimise": """
+    optimise : bool or list of str, default=True
+        Whether the kernel's parameters (and lam, of a regression) are chosen by the marginal likelihood, with a scale
+        of the kernel as one more; a list names those to choose, such as ["gamma"].
+""",
+    "process limits": """
+    max_iter : int, default=-1
+        The most steps of that search; −1 stands for 100.
+    max_time : float, optional
+        Limit in seconds of what follows it.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+    verbose : bool, default=False
+        Print a line a second; a notebook shows one line that is rewritten.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
     "class_weight": """
     class_weight : dict or "balanced", optional
         Factors on the weights of the samples of each class. "balanced" makes the classes' sums of weights equal:
@@ -163,9 +200,21 @@ _SHARED: Final = {
         ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
 """,
     "representer parameters": """
+    penalty : {"squared_norm", "norm"} or object, default="squared_norm"
+        Ω: ‖f‖², ‖f‖, or an object with value(r) and derivative(r) of r = ‖f‖, increasing and convex (see
+        `mercer.penalties`).
+    early_stopping : bool, default=False
+        Leave a validation part out, and stop when its smoothed loss rises considerably (Igel, section 2.2). The step
+        with the least loss is kept, and `certificate_` says how far it is from the minimum on the other samples.
+    validation_fraction : float, default=0.1
+        Share of the distinct samples in the validation part. Which they are depends on the data alone.
+    n_iter_no_change : int, default=2
+        How many steps the validation loss is averaged over; Newton's method takes few.
+    rise : float, default=0.05
+        The share above its least value at which the averaged validation loss ends the steps.
     %(kernel)s
     bias : bool, default=True
-        Whether f has a constant b, which is not penalised.
+        Whether f has a constant b, which is not penalised. A loss of differences has none.
     tol : float, default=1e-6
         How far the objective may be above its minimum, as a share of it.
     cache_size : float, default=1000
@@ -182,11 +231,14 @@ _SHARED: Final = {
 """,
     "representer attributes": """
     certificate_ : Certificate
-        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖², their gap and the residual of 2λc + wℓ′ = 0, recomputed
-        after training. For a loss of one's own it is a proof if that is convex. Several classes are its `parts`.
+        Primal and dual value of Σ w_i ℓ(y_i, f(x_i)) + λΩ(‖f‖), their gap and the residual of 2λc + wℓ′ = 0, recomputed
+        after training. For a loss or penalty of one's own it is a proof if that is convex. Several classes are its
+        `parts`.
     converged_ : bool
     stop_reason_ : str
-        "converged", "rounding floor", "max_iter" or "max_time"; for the hinge also "stalled".
+        "converged", "rounding floor", "early stopping", "max_iter" or "max_time"; for the hinge also "stalled".
+    validation_loss_ : array of shape (n_outputs, n_steps)
+        The mean loss of the validation part before each step, and at the end; with early stopping.
     dual_coef_ : array of shape (n_outputs, n_samples)
         c, with f(x) = Σ_j c_j k(x_j, x) + b.
     intercept_ : array of shape (n_outputs,)

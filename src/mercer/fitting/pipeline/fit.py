@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +204,14 @@ class Fit:
         gram: Gram = self._places[id(kernel)]
         return gram
 
+    def gram_of(self, kernel: Kernel, X: Any) -> Gram:
+        """The Gram matrix of other samples, or a matrix, within the limits of this fit."""
+        return gram_for(kernel, X, self.limits.budget, self.limits.n_threads)
+
+    def with_gram(self, gram: Gram) -> Fit:
+        """This fit with a Gram matrix of its kernel that is at hand."""
+        return replace(self, _places={id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel})
+
     def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """The merged samples as rows, made once, without empty columns; centred are those that `centre` says."""
         if ("rows", centred) not in self._places:
@@ -279,7 +287,7 @@ def _tell_unknown_classes(class_weight: dict[Any, Any], y: ArrayLike | None) -> 
 def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: bool) -> Any:
     """X checked and in the form that the kernel takes, for training (`reset`) or prediction."""
     if kernel is not None and kernel.accepts == "sequences":
-        return samples.sequences(X)
+        return samples.sequences(X, kernel)
     checked = samples.vectors(machine, X, reset=reset)
     remark = samples.rounding_remark(X, checked)
     if remark is not None:

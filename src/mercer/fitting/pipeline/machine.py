@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import as_asked, on_host, placed
+from mercer.engine import answered, on_host, placed, report_of
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import (
@@ -38,6 +38,7 @@ from mercer.fitting.pipeline.state import (
     Proof,
     Record,
     Text,
+    Unsaved,
     fitted,
     fitted_names,
     freeze_fitted,
@@ -128,8 +129,7 @@ class CompressionRecord:
             raise ModelFormatError(f"{name}.removed must be at most n_before")
 
 
-# Sub-problems of a kernel machine are solved side by side, each on one thread, from this many per thread on; fewer of
-# them share the threads.
+# From this many sub-problems per thread on they are solved side by side, each on one thread; fewer share the threads.
 _TASKS_PER_THREAD = 4
 
 
@@ -189,7 +189,7 @@ def answers_as_asked(cls: type) -> None:
 def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
-        return as_asked(method(self, placed(X), *options, **named), X)
+        return answered(X, lambda rows: method(self, rows, *options, **named))
 
     return answer
 
@@ -211,7 +211,7 @@ score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_h
 class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
-    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names())
+    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names(), fit_report_=Unsaved())
 
     _: KW_ONLY
     verbose: bool = False
@@ -254,6 +254,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _starts(self, fit: Fit, tasks: Tasks[Any], before: WarmStart | None) -> list[Any]:
         """Where each solve begins; None leaves it to the solver."""
         return [None] * len(tasks)
+
+    def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
+        """What was found, and the fit that it is about: a machine may choose its kernel while it learns."""
+        return fit, solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         """Fitted attributes beyond those every machine has."""
@@ -329,9 +333,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)
         progress = Progress(training.watched_by, bool(getattr(self, "verbose", False)), len(tasks), fit.X, y)
         starts = self._starts(fit, tasks, training.before) if starts is None else starts
-        solved = solve_tasks(tasks, fit, progress, starts, self._side_by_side(fit, len(tasks)))
-        if fit.kernel is not None:
-            self.kernel_ = fit.kernel
+        fit, solved = self._solve(fit, tasks, progress, starts)
+        self.__dict__.update(report_of(fit.X) | ({} if fit.kernel is None else {"kernel_": fit.kernel}))
         self._record_end(solved)
         self._conclude(fit, solved)
         if training.keeps:

@@ -81,7 +81,7 @@ class Progress:
         if self._reporter.is_due:
             share = pace.share(time.monotonic(), missed)
             if self._n_tasks > 1:  # all take the same time, as far as is known
-                share = (self._done + (share or 0.0)) / self._n_tasks or None
+                share = min(1.0, (self._done + (share or 0.0)) / self._n_tasks) or None
             self._reporter.tell(name + words(), share)
 
     def _end_step(self) -> None:

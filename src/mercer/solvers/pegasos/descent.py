@@ -20,6 +20,7 @@ from mercer.gram.gram import Gram
 from mercer.problems.pegasos import PegasosProblem
 from mercer.solution import Report, Stop, StopReason
 from mercer.solvers.deadline import ProofTime
+from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.pegasos.iterates import Counts, Iterates, Trail, draw, one_pass
 
 # Kernel rows that are computed at a time, and draws that are searched for rows that will be needed.
@@ -223,7 +224,8 @@ class EarlyStopping:
     """The validation loss after each epoch: the mean hinge, summed over the machines.
 
     `outputs` computes ⟨w, φ(x_i)⟩ on the validation part, whose problem is `held_out`. Training should stop when the
-    loss has not fallen by more than `tol` per machine for `patience` epochs.
+    loss has not fallen by more than `tol` per machine for `patience` epochs, or, where a `rise` is given, when its mean
+    over so many epochs has risen by that share.
     """
 
     def __init__(
@@ -233,20 +235,24 @@ class EarlyStopping:
         average: str,
         tol: float,
         patience: int,
+        rise: float | None = None,
     ) -> None:
         self._held_out, self._outputs, self._average = held_out, outputs, average
         self._tol, self._patience = tol * len(held_out.signs), patience
-        self._lowest, self._since = math.inf, 0
-        self.losses: list[float] = []
+        self._lowest, self._since, self._smoothed = math.inf, 0, rise is not None
+        self._rule = SmoothedRule(patience, rise or 0.0)
+        self.losses = self._rule.errors
         self.best: Iterates | None = None
 
     def should_stop(self, iterates: Iterates) -> bool:
         """Take an epoch's loss; whether it has not fallen for too long."""
         w = iterates.output(self._held_out.lam, self._average)
         loss = sum(self._mean_hinge(machine, w[machine]) for machine in range(len(w)))
-        if self.best is None or loss < min(self.losses, default=math.inf):
+        stops, least = self._rule.take(loss)
+        if self.best is None or least:
             self.best = iterates.copy()
-        self.losses.append(loss)
+        if self._smoothed:
+            return stops
         fallen = loss < self._lowest - self._tol
         self._lowest, self._since = (loss, 0) if fallen else (self._lowest, self._since + 1)
         return self._since >= self._patience
@@ -294,6 +300,7 @@ def solve_pegasos(
     project: bool = False,
     held_out: Indices | None = None,
     patience: int = 5,
+    rise: float | None = None,
     sharp: bool = False,
 ) -> tuple[PegasosOutcome, Certificate]:
     """The mean of the iterates of some epochs, each of as many steps as there are samples; `start` are earlier ones.
@@ -303,7 +310,7 @@ def solve_pegasos(
     visits each as often as its weight says in every epoch ("passes"). `project` keeps ‖w‖ ≤ 1/√λ.
 
     The rows `held_out` are not learnt from. Descent stops when the loss there has not fallen by more than `stop.tol`
-    per machine for `patience` epochs, and the best epoch's iterates come out.
+    per machine for `patience` epochs, or, with a `rise`, by the smoothed rule; the best epoch's iterates come out.
 
     `sharp` makes the certificate's dual point of what the later steps have met rather than of w alone. The gap is
     tighter as long as w has not settled; counting visits takes up to a fifth of the time.
@@ -314,7 +321,7 @@ def solve_pegasos(
         rows, validation = np.setdiff1d(rows, held_out), problem.part(held_out)
         problem = problem.part(rows)
         place, outputs = place.split(rows, held_out)
-        stopping = EarlyStopping(validation, outputs, average, stop.tol, patience)
+        stopping = EarlyStopping(validation, outputs, average, stop.tol, patience, rise)
     iterates = Iterates.zero(len(problem.signs), place.size) if start is None else start.copy()
     deadline = stop.deadline
     if isinstance(place, KernelSpace):  # the certificate may meet every sample; but half of the time is for steps

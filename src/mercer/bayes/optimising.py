@@ -1,0 +1,83 @@
+"""What Gaussian processes share: parameters that make the data most likely, and a factor that is kept."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, replace
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.machine import Machine
+from mercer.fitting.pipeline.state import Unsaved, fitted
+from mercer.kernels import Kernel
+from mercer.parameters import iterations
+from mercer.rkhs import Expansion
+from mercer.solvers.least_squares.solution import memory_error
+
+_DEFAULT_STEPS = 100
+
+
+class Optimising(Machine):
+    """A machine that chooses its kernel by the marginal likelihood."""
+
+    FITTED = fitted(_process_=Unsaved())
+
+    _: KW_ONLY
+    optimise: bool | Sequence[str] = True
+    max_iter: int = -1
+
+    _default_steps = _DEFAULT_STEPS
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        names = self.optimise
+        wrong = isinstance(names, str) or not (isinstance(names, bool) or all(isinstance(name, str) for name in names))
+        if wrong:
+            raise TypeError(f"optimise={names!r} must be True, False or a list of names of parameters")
+        kernel = self._kernel()
+        if kernel is not None and kernel.accepts == "gram":
+            raise ValueError(
+                "a Gaussian process needs k(x, x) of new samples, which a precomputed matrix does not hold; use "
+                "RLSRegressor or KernelMachine for the mean alone"
+            )
+
+    @property
+    def _steps(self) -> int:
+        return max(1, iterations("max_iter", self.max_iter, _DEFAULT_STEPS))
+
+    def _names(self) -> list[str] | None:
+        """What to change, None for all: without names the kernel has a scale of its own, whose name is new."""
+        return None if self.optimise is True else list(self.optimise or [])
+
+    def _wrapped(self, fit: Fit) -> Kernel:
+        """The kernel, times a factor that is learnt too if everything is."""
+        assert fit.kernel is not None
+        return 1.0 * fit.kernel if self.optimise is True else fit.kernel
+
+    def _refuse_large(self, fit: Fit) -> None:
+        n = len(fit.merged.weight)
+        need = 48 * n**2  # K, its factor, its inverse, the weights of derivatives and a block of these
+        if need > fit.limits.budget:
+            raise memory_error(f"the covariances of {n} samples", need, fit.limits.budget, "fewer samples")
+
+    def _made(self) -> Any:
+        """The process of a machine that was loaded from a file."""
+        raise NotImplementedError
+
+    def _process(self) -> Any:
+        check_is_fitted(self)
+        if "_process_" not in vars(self):
+            self._process_ = self._made()
+        return self._process_
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The factor is as large as K, and made again where it is needed.
+        return {name: value for name, value in super().__getstate__().items() if name != "_process_"}
+
+
+def own_vectors(expansion: Expansion, fit: Fit) -> Expansion:
+    """An expansion that holds no samples of the caller's."""
+    return replace(expansion, vectors=copy.copy(expansion.vectors)) if fit.merged.X is fit.X else expansion

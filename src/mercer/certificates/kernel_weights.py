@@ -1,0 +1,128 @@
+"""The proof of weights of a sum of kernels, learnt together with the machine that uses them.
+
+With K_θ = Σ_m θ_m K_m, scales v_m > 0, the unit ball of the weights θ ≥ 0, ‖(v_mθ_m)‖_p ≤ 1, and 1/p + 1/q = 1, the
+problem of kernel learning is
+
+    minimise over θ  maximise over β  Σ_t [p'β_t − ½β_t'(K_θ + diag d)β_t]
+
+of which t are the sub-problems (pairs of classes) that share the weights. With s_m = Σ_t β_t'K_mβ_t its dual value at β
+is Σ_t [p'β_t − ½β_t'diag(d)β_t] − ½‖(s_m/v_m)‖_q. Its primal value at f = Σ_m θ_mK_mβ + b is that of the machines
+with K_θ, where θ/N takes the place of θ if N = ‖(v_mθ_m)‖_p is above 1, which makes ½Σ‖f_m‖²/θ_m N times as large. So
+
+    primal − dual = Σ_t (gap of machine t with K_θ) + ½(‖(s_m/v_m)‖_q − θ's) + ½(N − 1)θ's,    every term ≥ 0
+
+All of it is recomputed from β and θ. Every K_mβ comes with a bound on its rounding, and `gap` is the largest value that
+any K_mβ within these bounds gives.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mercer.arrays import Floats, gamma
+from mercer.certificates.certificate import Certificate, weakest
+from mercer.certificates.dual import PROOF, certificate_of
+from mercer.gram.ball import LEAST, Ball
+from mercer.gram.gram import Provable
+from mercer.problems.dual_problem import DualProblem
+
+# The residuals of the two conditions on weights.
+OPTIMAL, INSIDE = "kernel weights: optimality", "kernel weights: norm"
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class WeightsProblem:
+    """The weights' norm ‖(v_mθ_m)‖_p ≤ 1."""
+
+    norm: float  # p
+    scales: Floats  # v
+
+    @property
+    def dual_norm(self) -> float:
+        """q."""
+        if self.norm == 1:
+            return math.inf
+        return 1.0 if self.norm == math.inf else self.norm / (self.norm - 1.0)
+
+    def size(self, weights: Floats) -> float:
+        """At least ‖(v_mθ_m)‖_p."""
+        return _norm_above(self.scales * weights, self.norm)
+
+    def dual_size(self, s: Floats) -> float:
+        """At least ‖(s_m/v_m)‖_q, for s_m ≥ 0."""
+        return _norm_above(s / self.scales, self.dual_norm)
+
+
+def _norm_above(values: Floats, p: float) -> float:
+    """An upper bound on ‖values‖_p, each of which is ≥ 0 and was rounded once.
+
+    A power errs by less than four units in the last place (glibc: one). An exponent that was rounded changes the norm
+    of m numbers by less than one rounding times log m.
+    """
+    if not np.isfinite(values).all():
+        return math.inf
+    largest = float(values.max(initial=0.0))
+    if not largest > 0 or p == math.inf:
+        return largest * (1 + gamma(4)) + LEAST
+    shares = values / largest
+    if p == 1:
+        return largest * math.fsum(shares) * (1 + gamma(8)) + LEAST
+    total = math.fsum(np.power(shares, p).tolist())
+    return float(largest * total ** (1.0 / p) * (1 + gamma(32 + 2 * len(values)))) + LEAST
+
+
+def machine_proof(
+    problem: DualProblem, grams: list[Provable], beta: Floats, weights: Floats, *, exact: bool = False
+) -> tuple[Certificate, Floats, Ball]:
+    """Of one machine with K_θ: its certificate, u = K_θβ, and s_m = β'K_mβ of every kernel."""
+    c = problem.row_coefficients(beta, grams[0].n)
+    parts = [gram.product_bound(c, level=gram.levels[-1] if exact else np.float64) for gram in grams]
+    with np.errstate(over="ignore", invalid="ignore"):
+        u = Ball(np.zeros(len(c)), np.zeros(len(c)))
+        for part, weight in zip(parts, weights.tolist(), strict=True):
+            if weight:
+                u = u.plus(part.times(weight))
+        s = Ball(*(np.array(side) for side in zip(*(_square(c, part) for part in parts), strict=True)))
+    proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
+    return certificate_of(problem, beta, u.finite(), weakest(proofs)[0], "float64"), u.value, s
+
+
+def _square(c: Floats, u: Ball) -> tuple[float, float]:
+    terms = c * u.value
+    if not np.isfinite(terms).all():
+        return 0.0, math.inf
+    error = float((np.abs(c) * u.error).sum() + gamma(4) * np.abs(terms).sum())
+    return math.fsum(terms), error * (1 + gamma(len(c) + 4)) + len(c) * LEAST
+
+
+def with_weights(
+    machines: Certificate, problem: WeightsProblem, weights: Floats, s: Ball, moved: Floats | None = None
+) -> Certificate:
+    """The certificate of kernel learning, from that of all machines with K_θ.
+
+    √s_m may be off by `moved` more: coefficients of copies are rounded shares of those that were certified.
+    """
+    error = s.error
+    with np.errstate(over="ignore", invalid="ignore"):
+        if moved is not None:
+            error = error + moved * (2 * np.sqrt(np.maximum(s.high, 0.0)) + moved) * (1 + gamma(8))
+        high, low = np.maximum(s.value + error, 0.0), s.value - error
+        summed = gamma(2 * len(weights) + 4) * float(weights @ np.maximum(np.abs(low), high))
+        inner, outer = float(weights @ low) - summed, float(weights @ high) + summed
+    best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
+    gain = max(0.0, best - inner) * (1 + gamma(4)) if math.isfinite(best - inner) else math.inf
+    beyond = (size - 1.0) * outer * (1 + gamma(4)) if size > 1 else 0.0
+    share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # β = 0: no weights are better
+    return replace(
+        machines,
+        primal=machines.primal + 0.5 * beyond + gamma(2) * abs(machines.primal),
+        dual=machines.dual - 0.5 * gain - gamma(2) * abs(machines.dual),
+        gap=(machines.gap + 0.5 * gain + 0.5 * beyond) * (1 + gamma(4)),
+        violation=max(machines.violation, share),
+        kkt={**machines.kkt, OPTIMAL: share, INSIDE: size - 1.0},
+        parts=machines.parts or (machines,),
+    )

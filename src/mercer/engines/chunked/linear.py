@@ -1,0 +1,173 @@
+"""Rows in chunks for linear machines: products per row, and sums over rows in one order, with the bounds of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Indices, gamma, norm, row_blocks
+from mercer.engines.chunked import verbs
+from mercer.engines.chunked.samples import ChunkedSamples
+from mercer.gram.ball import LEAST, Ball
+from mercer.gram.places import rows_for
+from mercer.gram.sums import Sums
+from mercer.kernels.matrices import dense
+from mercer.problems.least_squares import LeastSquares
+
+
+class ChunkedRows:
+    """`Rows` in chunks, less a centre that their workers take off."""
+
+    descent = None
+
+    def __init__(self, X: ChunkedSamples, centre: Floats | None = None) -> None:
+        self._X, self._centre = X, centre
+        self.n, self.d = X.shape
+        self.stored = X.n_entries
+        self.origin = 0.0 if centre is None else norm(centre)
+
+    def first(self, m: int) -> ChunkedRows:
+        return self.some(np.arange(m))
+
+    def some(self, which: Indices) -> ChunkedRows:
+        return ChunkedRows(self._X.take(which), self._centre)
+
+    def _per_row(self, name: str, *options: Any) -> Any:
+        return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._centre, name, *options))
+
+    def _ball(self, name: str, *options: Any) -> Ball:
+        found = self._per_row(name, *options)
+        return Ball(np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1]))
+
+    @property
+    def lengths(self) -> Floats:
+        return np.asarray(self._per_row("lengths"))
+
+    def product(self, w: Floats, shift: float = 0.0) -> Floats:
+        return np.asarray(self._per_row("product", w, shift))
+
+    def transposed(self, c: Floats) -> Floats:
+        found = self._sum(verbs.transposed, c, add)
+        return np.zeros(self.d) if found is None else found
+
+    def _sum(self, verb: Any, c: Floats, combine: Any, *options: Any) -> Any:
+        chunks = self._X.chunks
+        return chunks.sum(verb, chunks.weights(self._X.places, c), (self._centre, *options), combine)
+
+    def gram(self, which: Indices, others: Indices) -> Floats:
+        both = np.union1d(which, others)
+        here = rows_for(self._X.host(both), 1, None, self._centre)
+        return here.gram(np.searchsorted(both, which), np.searchsorted(both, others))
+
+    def outer(self, which: Indices, c: Floats) -> Floats:
+        weight = np.zeros(self.n)
+        weight[which] = c
+        found = self._sum(verbs.outer, weight, add)
+        return np.zeros((self.d + 1, self.d + 1)) if found is None else found
+
+    def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
+        return self._ball("product_bound", w, shift)
+
+    def precise_product(self, w: Floats) -> Ball:
+        return self._ball("precise_product", w)
+
+    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+        parts = max(1, len(self._X.chunks.sizes))
+        found = self._sum(verbs.combination, c, _add_doubled, enough / (2 * parts))
+        return (np.zeros(self.d), np.zeros(self.d), 0.0) if found is None else found
+
+    def gram_product(self, c: Floats) -> Ball:
+        hi, lo, off = self.combination(c)
+        found = self._X.chunks.per_row(verbs.gram_products, self._X.places, (self._centre, hi, lo, off))
+        return Ball(np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])).finite()
+
+
+def _add_doubled(a: tuple[Floats, Floats, float], b: tuple[Floats, Floats, float]) -> tuple[Floats, Floats, float]:
+    """The sum of two sums of two vectors each: what is rounded off the large parts is kept with the small ones.
+
+    hi + rest is exact (Knuth's TwoSum), so that only three sums of small parts round.
+    """
+    hi = a[0] + b[0]
+    back = hi - a[0]
+    rest = (a[0] - (hi - back)) + (b[0] - back)
+    lo = a[1] + b[1] + rest
+    rounded = gamma(4) * norm(np.abs(a[1]) + np.abs(b[1]) + np.abs(rest)) + len(hi) * LEAST
+    off = (a[2] + b[2] + rounded) * (1 + 2.0**-40)
+    return hi, lo, off if math.isfinite(off) and np.isfinite(hi).all() else math.inf
+
+
+class ChunkedLinearGram:
+    """`LinearGram` of rows in chunks."""
+
+    def __init__(self, X: ChunkedSamples, scale: float) -> None:
+        self._X, self.scale, self.sparse = X, scale, X.sparse
+        self.n, self.d = X.shape
+
+    @property
+    def reach(self) -> float:
+        chunks = self._X.chunks
+        found = chunks.sum(verbs.linear_reach, chunks.masked(self._X.places), (), max)
+        return math.sqrt(self.scale) * (0.0 if found is None else found) * (1 + 2.0**-50) + LEAST
+
+    def times(self, W: Floats, centre: Floats | None = None) -> Floats:
+        return np.asarray(self._X.chunks.per_row(verbs.linear_rows, self._X.places, ("times", W, centre)))
+
+    def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
+        found = self._X.chunks.per_row(verbs.linear_rows, self._X.places, ("times_bound", W, centre))
+        return Ball(*np.split(found, 2, axis=1))
+
+    def _sum(
+        self, name: str, parts: tuple[Floats, ...], centre: Floats | None, combine: Any, ball: bool = False
+    ) -> Any:
+        """A sum over samples that have these numbers; rows that were taken twice have them twice."""
+        each: list[tuple[Any, ...] | None] = []
+        for own in self._X.chunks.members(self._X.places):
+            if own is None:
+                each.append(None)
+                continue
+            which, here = own
+            numbers = tuple(part[which] for part in parts)
+            each.append((here, (Ball(*numbers[:2]), *numbers[2:]) if ball else numbers))
+        return self._X.chunks.sum(verbs.linear_sums, each, (name, centre), combine)
+
+    def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
+        return np.asarray(self._sum("transposed", (C,), centre, add))
+
+    def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        found: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, Ball.plus, ball=True)
+        return found.finite()
+
+    def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
+        return np.asarray(self._sum("transposed_squares", (weight,), centre, add))
+
+    def sums(self, problem: LeastSquares) -> Sums:
+        chunks, members = self._X.chunks, self._X.chunks.members(self._X.places)
+        owner, local = np.empty(self.n, dtype=np.intp), np.empty(self.n, dtype=np.intp)
+        for k, own in enumerate(members):
+            if own is not None:
+                owner[own[0]], local[own[0]] = k, np.arange(len(own[0]))
+        owners = owner[problem.member]
+        order = np.argsort(owners, kind="stable")
+        parts = np.split(order, np.cumsum(np.bincount(owners, minlength=len(members)))[:-1])
+        each: list[tuple[Any, ...] | None] = []
+        for own, mine in zip(members, parts, strict=True):
+            if own is None:
+                each.append(None)
+                continue
+            member = local[problem.member[mine]]
+            Y, weight = problem.Y[mine], problem.weight[mine]
+            each.append((own[1], LeastSquares(Y, weight, member, len(own[0]), problem.bias, problem.lam)))
+        found: Sums = chunks.sum(verbs.least_squares, each, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
+        return found
+
+    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        for rows in row_blocks(self.n, 8 * self.d):
+            part = dense(self._X.host(np.arange(rows.start, rows.stop))).astype(np.float64, copy=False)
+            yield rows, part if centre is None else part - centre
+
+    def without_empty_columns(self) -> tuple[ChunkedLinearGram, None]:
+        return self, None

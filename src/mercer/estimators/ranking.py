@@ -1,0 +1,200 @@
+"""Ranking: which of two samples is better, learnt from the pairs of each group."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.arrays import Data, Floats, Indices, Weights, freeze
+from mercer.data import samples
+from mercer.data.exact_parts import exact_parts
+from mercer.engine import on_host, placed
+from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.state import Array, BoundKernel, Function, fitted
+from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.coefficients import expansion_of
+from mercer.parameters import positive
+from mercer.problems.ranking import RankProblem
+from mercer.solvers.ranking import solve_ranking
+
+
+@shared_docs
+class RankSVM(MachineMethods, Machine):
+    """A function that puts the better sample of every pair ahead; pairs are those of a group with different y.
+
+    Minimises ½‖w‖² + Σ C_ij max(0, 1 − (f(x_i) − f(x_j))) over the pairs with y_i > y_j and the same `qid`, C_ij = C
+    times the weights of both. That is a linear or kernel SVM without bias on the differences of all pairs (Joachims'
+    SVMrank, SVMlight's -z p); the pairs are never built.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a pair in the wrong order, or ahead by less than 1.
+    %(kernel)s
+    tol : float, default=1e-6
+        How far the objective may be above its minimum, as a share of it.
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data: 32 bytes times n_samples², or, with kernel="linear" on fewer
+        columns than rows, times n_samples · n_features.
+    verbose : bool, default=False
+        Print a line a second; a notebook shows one line that is rewritten.
+    max_iter : int, default=-1
+        Limit on Newton steps; −1 stands for 500.
+    max_time : float, optional
+        Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual value, gap and optimality conditions, recomputed after training.
+    converged_ : bool
+    stop_reason_ : str
+        "converged", "rounding floor", "max_iter" or "max_time".
+    dual_coef_ : array of shape (1, n_samples)
+        β, with f(x) = Σ_j β_j k(x_j, x): Σα over the pairs that a sample should win, less those it should lose.
+    intercept_ : array of shape (1,)
+        0: only differences of f count.
+    n_iter_ : int
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from mercer import RankSVM
+    >>> X = [[3.0, 0.0], [2.0, 1.0], [1.0, 0.0], [5.0, 1.0], [4.0, 0.0]]
+    >>> model = RankSVM(kernel="linear").fit(X, y=[3, 2, 1, 1, 0], qid=[1, 1, 1, 2, 2])
+    >>> model.predict(X)[:3].round(2)
+    array([3., 2., 1.])
+    >>> model.score(X, [3, 2, 1, 1, 0], qid=[1, 1, 1, 2, 2])
+    1.0
+    """
+
+    _default_steps = 500  # of Newton's method
+
+    FITTED = fitted(
+        CERTIFIED,
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("outputs", None),
+    )
+
+    C: float = 1.0
+    _: KW_ONLY
+    max_time: float | None = None
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-6
+    cache_size: float = 1000
+    max_iter: int = -1
+
+    def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None, qid: ArrayLike | None = None) -> Self:
+        """Train on samples X of which those with a larger y are better, within each group.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+        y : array of shape (n_samples,)
+            How good each sample is; only the order counts.
+        sample_weight : array of shape (n_samples,), optional
+            A weight counts like that many repetitions of its sample: a pair has the product of both.
+        qid : array of shape (n_samples,), optional
+            The group of each sample, such as the query it answers; None: all are compared with all.
+
+        Returns
+        -------
+        self
+        """
+        asked = self._blank()
+        asked._qid = on_host(qid)
+        super(RankSVM, asked).fit(X, y, sample_weight)
+        del asked._qid
+        return self._become(asked)
+
+    def _check_parameters(self) -> None:
+        positive("C", self.C)
+
+    def _read(self, y: ArrayLike | None) -> tuple[Indices, tuple[Indices, Indices]]:
+        return _levels(y, self._qid)
+
+    def _tasks(self, fit: Fit) -> Tasks[RankProblem]:
+        level, group = (part[fit.merged.first] for part in fit.target)
+        best = np.zeros(int(group.max()) + 1, dtype=np.intp)
+        np.maximum.at(best, group, level)
+        if not (level < best[group]).any():
+            raise ValueError(
+                "no two samples of a group differ in y, so that there is nothing to rank; y must differ within a qid. "
+                "Ranking cannot be learnt from 1 class"
+            )
+        return Tasks([Task("", RankProblem(level, group, fit.merged.weight, float(self.C)), solve_ranking)])
+
+    def _conclude(self, fit: Fit, solved: Solutions[RankProblem]) -> None:
+        merged, beta = fit.merged, solved[0].solution.beta
+        self.n_iter_, self.intercept_ = max(1, solved[0].solution.steps), freeze(np.zeros(1))
+        own = np.zeros(fit.n)
+        own[merged.rows] = exact_parts(beta, merged.share * beta[merged.member], merged.member)
+        self.dual_coef_ = freeze(own[None])
+        used = np.flatnonzero(beta)
+        self._expansion_ = expansion_of(fit, beta[used, None], self.intercept_, used)
+
+    def predict(self, X: Data) -> Floats:
+        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        return np.asarray(self._decision(X)[:, 0])
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:
+        """The share of pairs in the right order; two equal f(x) count as half a pair.
+
+        Parameters
+        ----------
+        X, y, sample_weight, qid : as in `fit`
+        """
+        f = self.predict(placed(X))
+        _, (level, group) = _levels(on_host(y), on_host(qid))
+        problem = RankProblem(level, group, samples.weights(on_host(sample_weight), len(f)), 1.0)
+        weight = problem.weight[:, None]
+        wrong, behind, pairs = (
+            float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])
+            for limit in (f, np.nextafter(f, -np.inf), np.full(len(f), -np.inf))
+        )
+        return 1.0 - 0.5 * (wrong + behind) / pairs if pairs else 1.0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indices]]:
+    """A code for each (group, y), and the place of y among those of its group and the group, both from 0."""
+    target = samples.numbers(y)
+    if qid is None:
+        qid = np.zeros(len(target))
+    qid = np.asarray(qid)
+    if qid.shape != target.shape:
+        raise ValueError(f"qid has shape {qid.shape}, but y has {len(target)} entries: each sample has one group")
+    group = np.unique(qid, return_inverse=True)[1].ravel()
+    order = np.lexsort((target, group))
+    fresh = np.diff(group[order], prepend=-1) != 0
+    higher = fresh | (np.diff(target[order], prepend=0.0) != 0)
+    code = np.empty(len(target), dtype=np.intp)
+    code[order] = np.cumsum(higher) - 1
+    starts = np.zeros(int(group.max()) + 1, dtype=np.intp)
+    starts[group[order][fresh]] = code[order][fresh]
+    return code, (code - starts[group], group)

@@ -1,0 +1,138 @@
+"""Transduction: labels of given samples are found with the machine, so that its margin avoids them too.
+
+    minimise  ½‖w‖² + C Σ_labelled ξ_i + C* Σ_unlabelled ξ_i   over w, b and the unlabelled y_i = ±1, a share of them 1
+
+T. Joachims' search ("Transductive inference for text classification using support vector machines", 1999), which is
+SVMlight's: C* grows from almost nothing, and two labels are exchanged wherever that lowers the objective. Labels make
+it a search in discrete space: its end is a local minimum, and the certificate is about w and b for these labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from mercer.arrays import Data, Flags, Floats, freeze, n_samples
+from mercer.engine import on_host
+from mercer.estimators.svc import SVC
+from mercer.parameters import positive, share
+
+# The first C*, as a share of C (Joachims, Alg. 3.1).
+_FIRST = 1e-5
+
+
+class Transduction(NamedTuple):
+    """What `transduce` found.
+
+    Attributes
+    ----------
+    model : SVC
+        Trained on all samples.
+    labels : array of shape (n_samples,)
+        As given, or found.
+    switches : int
+        How many pairs of labels were exchanged.
+    """
+
+    model: SVC
+    labels: Any
+    switches: int
+
+
+def transduce(
+    model: SVC,
+    X: Data,
+    y: ArrayLike,
+    *,
+    unlabelled: Any = -1,
+    positive_share: float | None = None,
+    price: float = 1.0,
+) -> Transduction:
+    """Train an `SVC` of two classes on samples of which some have no label.
+
+    Parameters
+    ----------
+    model : SVC
+        Its parameters are used; it is not changed.
+    X : array, CSR matrix or sequence of samples
+        With and without labels.
+    y : array of shape (n_samples,)
+        The labels, and `unlabelled` where there is none.
+    unlabelled : label, default=-1
+        What stands for no label, as in scikit-learn.
+    positive_share : float, optional
+        The share of the unlabelled samples that belong to the second class; by default as among the others.
+    price : float, default=1.0
+        C* over C: what an unlabelled sample on the wrong side costs, beside one with a label.
+
+    Returns
+    -------
+    Transduction
+        `model`, `labels` and `switches`.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> from mercer.estimators.transduction import transduce
+    >>> X = [[0.0], [0.5], [1.0], [4.0], [4.5], [5.0]]
+    >>> transduce(SVC(kernel="linear"), X, [0, -1, -1, -1, -1, 1]).labels
+    array([0, 0, 0, 1, 1, 1])
+    """
+    if not isinstance(model, SVC):
+        raise TypeError(f"transduction is for an SVC, not {type(model).__name__}")
+    positive("price", price)
+    labels = np.array(on_host(y))
+    known: Flags = labels != unlabelled
+    classes = np.unique(labels[known])
+    if labels.ndim != 1 or len(labels) != n_samples(X) or len(classes) != 2 or known.all():
+        raise ValueError(
+            f"transduction needs one label per sample, two classes, and {unlabelled!r} for samples without a label; "
+            f"y has shape {labels.shape}, the classes {classes.tolist()} and {int((~known).sum())} without a label. "
+            "Where a class is called so, give another `unlabelled`"
+        )
+    second = labels == classes[1]
+    wanted = second[known].mean() if positive_share is None else share("positive_share", positive_share)
+    free = np.flatnonzero(~known)
+    count = min(max(round(wanted * len(free)), 1), len(free) - 1) if len(free) > 1 else round(wanted)
+    machine = clone(model).set_params(warm_start=True)
+    weight = known.astype(float)
+    f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
+    second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
+    lower = _FIRST
+    upper = _FIRST * count / max(1, len(free) - count)
+    switches = 0
+    while True:
+        weight[free] = np.where(second[free], upper, lower)
+        while True:
+            f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
+            better, worse = _exchanged(f, second, free)
+            if not len(better):
+                break
+            second[better], second[worse] = False, True
+            weight[better], weight[worse] = lower, upper
+            switches += len(better)
+        if lower >= price and upper >= price:
+            machine.set_params(warm_start=model.warm_start)
+            return Transduction(machine, freeze(np.where(second, classes[1], classes[0])), switches)
+        lower, upper = min(2 * lower, price), min(2 * upper, price)
+
+
+def _decision(machine: SVC, X: Data) -> Floats:
+    return np.asarray(machine.decision_function(X))
+
+
+def _exchanged(f: Floats, second: Flags, free: Any) -> tuple[Any, Any]:
+    """Pairs of one of each class whose slacks are positive and add up to more than 2: exchanging them lowers both."""
+    slack = np.maximum(0.0, 1.0 - np.where(second, f, -f))[free]
+    of_second = second[free] & (slack > 0)
+    of_first = ~second[free] & (slack > 0)
+    a = free[of_second][np.argsort(-slack[of_second], kind="stable")]
+    b = free[of_first][np.argsort(-slack[of_first], kind="stable")]
+    m = min(len(a), len(b))
+    sums = np.maximum(0.0, 1.0 - f[a[:m]]) + np.maximum(0.0, 1.0 + f[b[:m]])
+    # Slacks are known to the machine's tol: what is within it of 2 would be exchanged to and fro.
+    good = sums > 2.0 + 1e-2
+    return a[:m][good], b[:m][good]

@@ -1,0 +1,142 @@
+"""The Bessel kernel, which oscillates with the distance: positive definite only where there are few features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from mercer.arrays import Floats, Samples, row_blocks
+from mercer.kernels.distances import distances
+from mercer.kernels.kernel import Answer, Kernel, Slope
+from mercer.kernels.matrices import as_matrix, squared_lengths, weighted_differences
+from mercer.parameters import integer, positive, real
+
+# Beyond, Γ(ν + 1) and its companions leave float64.
+_LARGEST_ORDER = 50.0
+# From here on J_ν is computed itself, below as a confluent hypergeometric limit function, which is smooth at 0; and
+# from there on the value is below every bound on its rounding.
+_FROM_SERIES, _TO_ZERO = 10.0, 1e15
+
+
+class Bessel(Kernel):
+    """Γ(ν + 1)(2/t)^ν J_ν(t) with t = sigma·‖x − z‖; 1 where t = 0.
+
+    It is positive definite on d features if and only if ν ≥ (d − 2)/2 (Schoenberg 1938).
+
+    Parameters
+    ----------
+    order : float, 0 to 50
+        ν.
+    sigma : float > 0
+        How fast it oscillates.
+    n_features : int ≥ 1, optional
+        d; None for that of the training data.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Bessel
+    >>> Bessel(order=0.5, sigma=1.0)([[0.0]], [[0.0], [2.0]]).round(4)  # sin(t)/t
+    array([[1.    , 0.4546]])
+    >>> [Bessel(order=1, n_features=d).positive_definite for d in (4, 5)]
+    ['yes', 'no']
+    """
+
+    unit_diagonal = differentiable = "yes"
+    positive_values = "no"
+
+    def __init__(self, order: float = 1.0, sigma: float = 1.0, n_features: int | None = None) -> None:
+        self.order, self.sigma, self.n_features = order, sigma, n_features
+        self._check()
+
+    def _check(self) -> None:
+        if not 0 <= real("order", self.order) <= _LARGEST_ORDER:
+            raise ValueError(f"order={self.order!r} must be a number from 0 to {_LARGEST_ORDER:g}")
+        positive("sigma", self.sigma)
+        if self.n_features is not None:
+            integer("n_features", self.n_features, 1, "the number of columns that samples have")
+
+    @property
+    def bound(self) -> bool:
+        return self.n_features is not None
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        self._check()
+        return self if self.bound else Bessel(self.order, self.sigma, int(X.shape[1]))
+
+    def _samples(self, X: Samples) -> Samples:
+        X = as_matrix(X)
+        if self.n_features not in (None, X.shape[1]):
+            raise ValueError(f"{self!r} is for {self.n_features} features, but the samples have {X.shape[1]}")
+        return X
+
+    def _scaled(self, X: Samples, Z: Samples) -> Floats:
+        """t."""
+        self._check()
+        t = distances(X, Z)
+        with np.errstate(over="ignore"):
+            t *= float(self.sigma)
+        return t
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        return _bessel(float(self.order), self._scaled(X, Z))
+
+    def n_terms(self, X: Samples) -> int:
+        """With ν ≥ ½ a value moves by less than twice the share of t's error, below by √t times that: t ≤ 2σ‖x‖."""
+        own = super().n_terms(X)
+        if self.order >= 0.5:
+            return 2 * own + 20
+        longest = 2.0 * float(self.sigma) * math.sqrt(float(squared_lengths(X).max(initial=0.0)))
+        return math.ceil(min(2.0 * (own + 20) * (1.0 + math.sqrt(longest)), 2.0**53))
+
+    # k'_ν(t) = −t/(2(ν + 1)) k_{ν+1}(t), from (t^−ν J_ν)' = −t^−ν J_{ν+1} (DLMF 10.6.6).
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        nu, sigma = float(self.order), float(self.sigma)
+        slope = _bessel(nu + 1, self._scaled(X, Z)) / (-2.0 * (nu + 1))
+        return weighted_differences(weights * slope, X, Z) * sigma * sigma
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        nu, t = float(self.order), self._scaled(X, Z)
+        yield "sigma", (), t * t * _bessel(nu + 1, t.copy()) / (-2.0 * (nu + 1)) / float(self.sigma)
+
+    @property
+    def positive_definite(self) -> Answer:
+        if self.n_features is None:
+            return "depends"
+        return "yes" if 2 * self.order >= self.n_features - 2 else "no"
+
+    # With ν > (d − 2)/2 its Fourier transform is positive on a ball, where exponentials are independent and entire
+    # functions are known (Micchelli, Xu and Zhang 2006); with ν = (d − 2)/2 it lives on a sphere.
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        if self.n_features is None:
+            return "depends"
+        margin = 2 * self.order - (self.n_features - 2)
+        return "yes" if margin > 0 else "unknown" if margin == 0 else "no"
+
+    @property
+    def universal(self) -> Answer:
+        return self.strictly_positive_definite
+
+    @property
+    def lipschitz(self) -> float | None:
+        # An average of cosines, so that 1 − k ≤ −k''(0) r²/2, and −k''(0) = σ²/(2(ν + 1)).
+        if self.positive_definite != "yes":
+            return None
+        return float(self.sigma) / math.sqrt(2 * (self.order + 1))
+
+
+def _bessel(nu: float, t: Floats) -> Floats:
+    """Γ(ν + 1)(2/t)^ν J_ν(t); overwrites t."""
+    flat = t.reshape(-1)
+    for some in row_blocks(len(flat), 512):  # a microsecond each, as for Matérn kernels
+        s = flat[some]
+        near, far = s < _FROM_SERIES, s >= _TO_ZERO
+        between = ~(near | far)
+        s[near] = special.hyp0f1(nu + 1.0, -0.25 * s[near] ** 2)
+        s[between] = np.exp(special.gammaln(nu + 1.0) + nu * np.log(2.0 / s[between])) * special.jv(nu, s[between])
+        s[far] = 0.0
+    return t

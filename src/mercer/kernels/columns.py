@@ -1,0 +1,296 @@
+"""Kernels of mixed tables: a kernel of some columns, categories that are equal or not, and Gower's distance.
+
+Categories are numbers that are only compared for equality, such as those of scikit-learn's OrdinalEncoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.arrays import Floats, Indices, PickedRows, Samples, host, is_sparse, n_samples
+from mercer.engine import PlacedSamples
+from mercer.kernels import terms
+from mercer.kernels.composite import Composite, inside
+from mercer.kernels.kernel import Answer, Kernel, Slope
+from mercer.kernels.matrices import as_matrix, check_same_width, dense, row_and_rows, strips, widened
+from mercer.kernels.recipe import exp_of_minus
+from mercer.kernels.terms import Term, Terms
+from mercer.parameters import not_negative
+
+
+class OnColumns(Composite):
+    """k of some columns of the samples alone; ``kernel.on(columns)`` makes one.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k, of vectors.
+    columns : sequence of int
+        Which columns it compares, counted from 0.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> kernel = Gaussian(gamma=1.0).on([0, 1]) + 2 * Linear().on([2])
+    >>> kernel([[0.0, 0.0, 1.0]], [[0.0, 0.0, 3.0], [0.0, 1.0, 0.0]]).round(4)  # 1 + 2·3, exp(−1)
+    array([[7.    , 0.3679]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
+        self.kernel, self.columns = kernel, columns
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        if self.kernel.accepts != "vectors":
+            raise TypeError(f"{self.kernel!r} compares {self.kernel.accepts}, which have no columns")
+        self._indices()
+
+    def _indices(self) -> Indices:
+        return column_indices("columns", self.columns)
+
+    def _samples(self, X: Samples) -> Samples:
+        self._check()
+        X, last = as_matrix(X), int(self._indices().max())
+        if X.shape[1] <= last:
+            raise ValueError(
+                f"{self!r} compares column {last}, but the samples have {X.shape[1]} columns, 0 to {X.shape[1] - 1}"
+            )
+        return X
+
+    def _part(self, X: Samples) -> Samples:
+        """The columns, as the kernel takes them."""
+        which = self._indices()
+        if isinstance(X, PickedRows):
+            return PickedRows(np.ascontiguousarray(X.X[:, which]), X.which, X.n_threads)
+        X = host(X)[:, which]
+        return self.kernel._samples(X if is_sparse(X) else np.ascontiguousarray(X))
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        X = X if isinstance(X, PickedRows) else self._samples(X)
+        return self._with({"kernel": self.kernel.bind(self._part(X), sample_weight)})
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        part = self._part(X)
+        return self.kernel._values(part, part if Z is X else self._part(Z))
+
+    def diag(self, X: Samples) -> Floats:
+        return self.kernel.diag(self._part(self._samples(X)))
+
+    def n_terms(self, X: Samples) -> int:
+        return len(self._indices()) if isinstance(X, PlacedSamples) else self.kernel.n_terms(self._part(X))
+
+    def majorant(self) -> Kernel:
+        return OnColumns(self.kernel.majorant(), self.columns)
+
+    def terms(self, d: int) -> Terms | None:
+        which = self._indices()
+        return terms.on_columns(self.kernel.terms(len(which)), which, d)
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        out = np.zeros(X.shape)
+        out[:, self._indices()] = self.kernel._gradient(self._part(X), self._part(Z), weights)
+        return out
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        for name, place, slope in self.kernel._slopes(self._part(X), self._part(Z)):
+            yield f"kernel__{name}", place, slope
+
+    def _follows(self, statement: str) -> Answer:
+        answer: Answer = getattr(self.kernel, statement)
+        if answer == "yes" and statement in ("strictly_positive_definite", "universal"):
+            return "depends"  # samples may differ in other columns
+        return answer
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return self._follows("unit_diagonal")
+
+    @property
+    def lipschitz(self) -> float | None:
+        return self.kernel.lipschitz
+
+    def _text(self) -> str:
+        return f"{inside(self.kernel)}.on({self._indices().tolist()})"
+
+
+def column_indices(name: str, columns: Any) -> Indices:
+    """Different columns as an array of integers."""
+    found = np.asarray(columns)
+    plain = found.ndim == 1 and (found.dtype.kind in "iu" or len(found) == 0)
+    if not plain or (len(found) and found.min() < 0) or len(np.unique(found)) < len(found):
+        raise ValueError(
+            f"{name}={columns!r} must be a list of different columns, counted from 0; of a table with names, "
+            "table.columns.get_indexer(names) gives them"
+        )
+    if name == "columns" and len(found) == 0:
+        raise ValueError(f"{name}={columns!r} is empty, so that there is nothing to compare")
+    return found.astype(np.intp)
+
+
+# What a category counts for where samples share it, for each column: the share p of the samples that have it.
+Frequencies = Sequence[dict[float, float]]
+
+
+class Categorical(Kernel):
+    """The share of the columns in which two samples have the same category; rare ones may count more.
+
+    With frequencies a match counts 1 − p, where p is the share of the samples that have the category (Belanche and
+    Villegas 2013); one that the training data have not counts 1.
+
+    Parameters
+    ----------
+    frequencies : None, "data" or list of dict
+        None: all matches count alike. "data": p of each category of each column of the training data. Or these
+        numbers, a dictionary from category to p for each column.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Categorical
+    >>> Categorical()([[0, 2, 1]], [[0, 2, 2], [1, 1, 1]]).round(4)
+    array([[0.6667, 0.3333]])
+    >>> Categorical("data").bind([[0], [0], [0], [1]])([[0], [1]])  # ¾ of the samples have a 0
+    array([[0.25, 0.  ],
+           [0.  , 0.75]])
+    """
+
+    # An inner product of indicators of the categories.
+    positive_definite: Answer = "yes"
+    strictly_positive_definite = universal = differentiable = positive_values = "no"
+    _no_gradient = "a category cannot be changed by a small step"
+
+    def __init__(self, frequencies: str | Frequencies | None = None) -> None:
+        self.frequencies = frequencies
+        self._check()
+
+    def _check(self) -> None:
+        given = self.frequencies
+        if given is None or (isinstance(given, str) and given == "data"):
+            return
+        tables = isinstance(given, Sequence) and all(isinstance(table, dict) for table in given)
+        if not tables or any(not 0 <= p <= 1 for table in given for p in table.values()):  # type: ignore[union-attr]
+            raise ValueError(
+                f"frequencies={given!r} must be None, 'data', or for each column a dictionary from category to a share "
+                "between 0 and 1"
+            )
+
+    @property
+    def bound(self) -> bool:
+        return not isinstance(self.frequencies, str)
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        self._check()
+        if self.bound:
+            return self
+        X = as_matrix(host(X))
+        weight = np.ones(n_samples(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = weight / weight.sum()
+        found = []
+        for f in range(X.shape[1]):
+            values, which = np.unique(widened(dense(X[:, f : f + 1])).ravel(), return_inverse=True)
+            shares = np.minimum(np.bincount(which, weights=weight, minlength=len(values)), 1.0)
+            found.append(dict(zip(values.tolist(), shares.tolist(), strict=True)))
+        return Categorical(found)
+
+    def _counts(self, X: Floats) -> Floats:
+        """What a match of each entry counts for."""
+        if self.frequencies is None:
+            return np.ones(X.shape)
+        if isinstance(self.frequencies, str):
+            raise ValueError("frequencies='data' depends on the training data: use kernel.bind(X)")
+        if len(self.frequencies) != X.shape[1]:
+            raise ValueError(f"there are frequencies of {len(self.frequencies)} columns, but {X.shape[1]} columns")
+        pairs = zip(self.frequencies, X.T, strict=True)
+        return 1.0 - np.array([[table.get(value, 0.0) for value in column.tolist()] for table, column in pairs]).T
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        check_same_width(X, Z)
+        out, counts = np.zeros((X.shape[0], Z.shape[0])), self._counts(widened(dense(X)))
+        for i, rows, x, z in row_and_rows(X, Z):
+            out[i, rows] = (x == z) @ counts[i]
+        out /= max(1, X.shape[1])
+        return out
+
+    def diag(self, X: Samples) -> Floats:
+        X = as_matrix(X)
+        if self.frequencies is None:
+            return np.ones(X.shape[0])
+        blocks = [self._counts(widened(dense(X[rows]))).sum(axis=1) for rows in strips(X)]
+        return np.asarray(np.concatenate([*blocks, np.zeros(0)]) / max(1, X.shape[1]))
+
+    @property
+    def unit_diagonal(self) -> Answer:
+        return "yes" if self.frequencies is None else "no"
+
+
+class Gower(Kernel):
+    """exp(−γ D), with Gower's distance D: the mean over the columns of |x_f − z_f|, or of [x_f ≠ z_f] for categories.
+
+    It is a product over the columns. Numbers should be scaled to a range of 1 (`MinMaxScaler`), as Gower's are.
+
+    Parameters
+    ----------
+    categorical : sequence of int
+        The columns that hold categories, counted from 0. The others hold numbers.
+    gamma : float ≥ 0
+        γ.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gower
+    >>> table = [[0.0, 0], [1.0, 1], [0.5, 1]]  # an age, scaled, and a category
+    >>> Gower(categorical=[1], gamma=2.0)(table).round(4)  # exp(−2), exp(−1.5), exp(−0.5)
+    array([[1.    , 0.1353, 0.2231],
+           [0.1353, 1.    , 0.6065],
+           [0.2231, 0.6065, 1.    ]])
+    """
+
+    positive_definite = unit_diagonal = positive_values = "yes"
+    differentiable: Answer = "no"
+    _no_gradient = "it has a kink where two samples have a number in common, and categories have no small steps"
+
+    def __init__(self, categorical: Sequence[int] = (), gamma: float = 1.0) -> None:
+        self.categorical, self.gamma = categorical, gamma
+        self._check()
+
+    def _check(self) -> None:
+        column_indices("categorical", self.categorical)
+        not_negative("gamma", self.gamma)
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        return exp_of_minus(float(self.gamma), self._distances(X, Z))
+
+    def _distances(self, X: Samples, Z: Samples) -> Floats:
+        self._check()
+        check_same_width(X, Z)
+        categories, d = column_indices("categorical", self.categorical), X.shape[1]
+        if len(categories) and categories.max() >= d:
+            raise ValueError(f"categorical names column {categories.max()}, but there are {d}, 0 to {d - 1}")
+        out = np.zeros((X.shape[0], Z.shape[0]))
+        for i, rows, x, z in row_and_rows(X, Z):
+            with np.errstate(over="ignore"):
+                apart = np.abs(x - z)
+                apart[:, categories] = apart[:, categories] > 0
+                out[i, rows] = apart.mean(axis=1)
+        return out
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        distances = self._distances(X, Z)
+        yield "gamma", (), -distances * np.exp(-float(self.gamma) * distances)
+
+    def terms(self, d: int) -> Terms | None:
+        return None if len(self.categorical) else (Term(absolute=float(self.gamma) / d),)
+
+    # Each factor is strictly positive definite on its column, and so is their product: that on a grid of the columns'
+    # values is a Kronecker product, of which any samples are a part.
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return "yes" if self.gamma > 0 else "no"
+
+    @property
+    def universal(self) -> Answer:
+        return "no" if len(self.categorical) else self.strictly_positive_definite

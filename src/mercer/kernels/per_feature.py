@@ -1,0 +1,230 @@
+"""Kernels made feature by feature: ANOVA (sums of products over some features), splines, histogram intersection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.arrays import Floats, Samples, n_samples
+from mercer.kernels.kernel import Answer, Kernel, Slope
+from mercer.kernels.matrices import (
+    as_matrix,
+    check_same_width,
+    dense,
+    narrowed,
+    row_and_rows,
+    smallest_entry,
+    strips,
+    widened,
+)
+from mercer.kernels.terms import MOST_TERMS, Term, Terms
+from mercer.parameters import integer, positive
+
+
+class ANOVA(Kernel):
+    """Σ_S Π_{f ∈ S} exp(−γ(x_f − z_f)²) over all sets S of ``order`` features.
+
+    With order 1 features do not interact, with order 2 in pairs, and so on (Stitson et al. 1999).
+
+    Parameters
+    ----------
+    order : int ≥ 1
+        How many features interact; at most as many as there are.
+    gamma : float > 0
+        γ.
+
+    Examples
+    --------
+    >>> from mercer.kernels import ANOVA
+    >>> ANOVA(order=1)([[0.0, 0.0]], [[0.0, 1.0]]).round(4)  # 1 + exp(−1)
+    array([[1.3679]])
+    >>> ANOVA(order=2)([[0.0, 0.0]], [[0.0, 1.0]]).round(4)  # 1·exp(−1)
+    array([[0.3679]])
+    """
+
+    positive_definite = differentiable = positive_values = "yes"
+    # On as many features as its order it is a Gaussian.
+    strictly_positive_definite = universal = unit_diagonal = "depends"
+
+    def __init__(self, order: int = 1, gamma: float = 1.0) -> None:
+        self.order, self.gamma = order, gamma
+        self._check()
+
+    def _check(self) -> None:
+        integer("order", self.order, 1, "the number of features in a product")
+        positive("gamma", self.gamma)
+
+    def _samples(self, X: Samples) -> Samples:
+        self._check()
+        X = as_matrix(X)
+        if X.shape[1] < self.order:
+            raise ValueError(f"{self!r} needs at least {self.order} features, but the samples have {X.shape[1]}")
+        return X
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        self._check()
+        return self
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        check_same_width(X, Z)
+        out = np.empty((X.shape[0], Z.shape[0]))
+        for i, rows, x, z in row_and_rows(X, Z):
+            out[i, rows] = _symmetric_sum(self._factors(x, z), self.order)
+        return out
+
+    def _factors(self, x: Floats, z: Floats) -> Floats:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.exp(-float(self.gamma) * (x - z) ** 2))
+
+    def diag(self, X: Samples) -> Floats:
+        X = self._samples(X)
+        return np.full(n_samples(X), _symmetric_sum(np.ones((1, X.shape[1])), self.order)[0])
+
+    def _with_factor(self, x: Floats, z: Floats) -> Iterator[tuple[int, Floats]]:
+        """For each feature the sum of the products that it takes part in."""
+        factors = self._factors(x, z)
+        for f in range(len(x)):
+            others = _symmetric_sum(np.delete(factors, f, axis=1), self.order - 1)
+            yield f, factors[:, f] * others
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        out = np.zeros(X.shape)
+        for i, rows, x, z in row_and_rows(X, Z):
+            for f, own in self._with_factor(x, z):
+                out[i, f] -= 2.0 * float(self.gamma) * (weights[i, rows] * (x[f] - z[:, f])) @ own
+        return out
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        out = np.zeros((X.shape[0], Z.shape[0]))
+        for i, rows, x, z in row_and_rows(X, Z):
+            for f, own in self._with_factor(x, z):
+                out[i, rows] -= (x[f] - z[:, f]) ** 2 * own
+        yield "gamma", (), out
+
+    def terms(self, d: int) -> Terms | None:
+        if math.comb(d, self.order) > MOST_TERMS:
+            return None
+        rates = np.eye(d) * float(self.gamma)
+        return tuple(Term(square=rates[list(some)].sum(axis=0)) for some in combinations(range(d), self.order))
+
+    @property
+    def lipschitz(self) -> float | None:
+        return math.sqrt(2.0 * float(self.gamma)) if self.order == 1 else None
+
+
+def _symmetric_sum(factors: Floats, order: int) -> Floats:
+    """Σ over sets of `order` columns of their products, of each row: all terms are positive, and nothing cancels."""
+    sums = np.zeros((order + 1, len(factors)))
+    sums[0] = 1.0
+    for column in factors.T:
+        sums[1:] += sums[:-1] * column  # the products are made before any of them is added
+    return np.asarray(sums[order])
+
+
+class Spline(Kernel):
+    """Π_f (1 + x_f z_f + ∫₀^m (|x_f| − t)(|z_f| − t) dt), m = min(|x_f|, |z_f|): cubic splines with knots everywhere.
+
+    The integral, m²(3M − m)/6 with M = max(|x_f|, |z_f|), is left out where x_f and z_f have different signs. For
+    numbers ≥ 0 this is Vapnik's kernel.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Spline
+    >>> Spline()([[1.0]], [[1.0], [2.0], [-1.0]]).round(4)  # 1 + 1 + 1/3, 1 + 2 + 5/6, 1 − 1
+    array([[2.3333, 3.8333, 0.    ]])
+    """
+
+    # Features of one column: 1, x, and (x − t)₊ or (−x − t)₊ for all t > 0. If Σ c_i times each of them is 0, the
+    # second derivative by t, Σ c_i δ(x_i), says c_i = 0 where x_i ≠ 0, and the first feature the rest. Products of
+    # columns keep that, and are dense among the continuous functions, as smooth functions of one column are.
+    positive_definite = strictly_positive_definite = universal = differentiable = "yes"
+    unit_diagonal = positive_values = "no"
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        check_same_width(X, Z)
+        X, Z = narrowed(X, Z)  # a column of zeros has the factor 1
+        out = np.empty((X.shape[0], Z.shape[0]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for i, rows, x, z in row_and_rows(X, Z):
+                out[i, rows] = np.prod(_spline(x, z), axis=1)
+        return out
+
+    def diag(self, X: Samples) -> Floats:
+        X, out = as_matrix(X), np.empty(n_samples(X))
+        with np.errstate(over="ignore"):
+            for rows in strips(X):
+                x = np.abs(widened(dense(X[rows])))
+                out[rows] = np.prod(1.0 + x * x + x * x * x / 3.0, axis=1)
+        return out
+
+    def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
+        check_same_width(X, Z)
+        out = np.zeros(X.shape)
+        for i, rows, x, z in row_and_rows(X, Z):
+            factors, one = _spline(x, z), np.ones((len(z), 1))
+            before = np.cumprod(np.hstack([one, factors[:, :-1]]), axis=1)
+            after = np.cumprod(np.hstack([one, factors[:, :0:-1]]), axis=1)[:, ::-1]
+            m = np.minimum(np.abs(x), np.abs(z)) * (np.sign(x) == np.sign(z))
+            slopes = z + np.sign(x) * m * (np.abs(z) - 0.5 * m)
+            out[i] += weights[i, rows] @ (slopes * before * after)
+        return out
+
+
+def _spline(x: Floats, z: Floats) -> Floats:
+    a, b = np.abs(x), np.abs(z)
+    m = np.minimum(a, b) * (np.sign(x) == np.sign(z))
+    return np.asarray(1.0 + x * z + m * m * (3.0 * np.maximum(a, b) - m) / 6.0)
+
+
+def histograms(X: Samples, name: str) -> Samples:
+    """Samples for a kernel of histograms, whose entries must not be negative."""
+    X = as_matrix(X)
+    smallest = smallest_entry(X)
+    if smallest < 0:
+        raise ValueError(
+            f"the {name} kernel compares histograms, whose entries are ≥ 0, but X contains {smallest:g}; "
+            "shift or bin the features, or choose another kernel"
+        )
+    return X
+
+
+class Intersection(Kernel):
+    """Σ_f min(x_f, z_f) for entries ≥ 0: what two histograms share (Swain and Ballard 1991).
+
+    Examples
+    --------
+    >>> from mercer.kernels import Intersection
+    >>> Intersection()([[0.2, 0.8]], [[0.5, 0.5], [0.2, 0.8]])
+    array([[0.7, 1. ]])
+    """
+
+    # min(a, b) = ∫ 1[t ≤ a]·1[t ≤ b] dt is an inner product.
+    positive_definite: Answer = "yes"
+    strictly_positive_definite = universal = differentiable = positive_values = "no"
+    unit_diagonal: Answer = "depends"  # on whether the entries of a sample add up to 1
+    _no_gradient = "it has a kink where two samples have an entry in common"
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        self._samples(X)
+        return self
+
+    def _samples(self, X: Samples) -> Samples:
+        return histograms(X, "intersection")
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        check_same_width(X, Z)
+        X, Z = narrowed(X, Z)
+        out = np.empty((X.shape[0], Z.shape[0]))
+        for i, rows, x, z in row_and_rows(X, Z):
+            out[i, rows] = np.minimum(x, z).sum(axis=1)
+        return out
+
+    def diag(self, X: Samples) -> Floats:
+        X, out = self._samples(X), np.empty(n_samples(X))
+        for rows in strips(X):
+            out[rows] = widened(dense(X[rows])).sum(axis=1)
+        return out

@@ -1,0 +1,115 @@
+"""Quadratic programs in the form of kernlab's `ipop`, by the package that is asked, with a bound on what it missed.
+
+    minimise  c'x + ½x'Hx    subject to  b ≤ Ax ≤ b + r,  l ≤ x ≤ u
+
+With g = Hx + c, any z that is feasible has q(z) ≥ q(x) + g'(z − x), and for any multipliers y of Az = b + s
+
+    g'(z − x) ≥ Σ_j min over [l_j, u_j] of (g − A'y)_j (z_j − x_j) + Σ_i min over [0, r_i] of y_i s_i − y'(Ax − b)
+
+which needs H to be positive semi-definite and, where its factor is not zero, a finite bound.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.arrays import Floats
+from mercer.parameters import one_of
+from mercer.problems.dual_problem import QuadraticProgram
+from mercer.solution import Stop
+from mercer.solvers.qp import NAMES, ask
+
+
+class QPAnswer(NamedTuple):
+    """What a package found, and what that is worth.
+
+    Attributes
+    ----------
+    x, y : array
+        The point, and the multipliers of Ax.
+    value, bound : float
+        c'x + ½x'Hx, and what no feasible point is below, up to rounding.
+    outside : float
+        How far Ax is outside of its bounds.
+    """
+
+    x: Floats
+    y: Floats
+    value: float
+    bound: float
+    outside: float
+
+
+def ipop(
+    c: ArrayLike,
+    H: ArrayLike,
+    A: ArrayLike,
+    b: ArrayLike,
+    l: ArrayLike,
+    u: ArrayLike,
+    r: ArrayLike,
+    *,
+    solver: str = "qp",
+) -> QPAnswer:
+    """The x that minimises c'x + ½x'Hx with b ≤ Ax ≤ b + r and l ≤ x ≤ u; needs the extra `qp`.
+
+    Parameters
+    ----------
+    c : array of shape (n,)
+        The linear part.
+    H : array of shape (n, n)
+        Symmetric and positive semi-definite.
+    A : array of shape (m, n)
+        A row for each constraint.
+    b, r : arrays of shape (m,)
+        r = 0 makes a row an equality; b and r are finite.
+    l, u : arrays of shape (n,), or numbers
+        May be infinite.
+    solver : {"qp", "qp:piqp", "qp:quadprog", "qp:osqp", "qp:cvxopt"}, default="qp"
+        The package: clarabel, or the one that is named.
+
+    Returns
+    -------
+    QPAnswer
+        `value - bound` is the duality gap.
+
+    Examples
+    --------
+    >>> from mercer.solvers.ipop import ipop
+    >>> found = ipop([-1.0, -1.0], [[2.0, 0.0], [0.0, 2.0]], [[1.0, 1.0]], [0.0], 0.0, 1.0, [0.5])
+    >>> found.x.round(6), round(found.value, 6), bool(found.value - found.bound < 1e-6)
+    (array([0.25, 0.25]), -0.375, True)
+    """
+    one_of("solver", solver, tuple(NAMES))
+    c, H, A, b, r = (np.asarray(part, dtype=np.float64) for part in (c, H, A, b, r))
+    n, m = len(c), len(b)
+    low, high = (np.broadcast_to(np.asarray(part, dtype=np.float64), (n,)) for part in (l, u))
+    if H.shape != (n, n) or A.shape != (m, n) or r.shape != (m,) or not np.array_equal(H, H.T):
+        raise ValueError(
+            f"H must be symmetric and {n} × {n}, A {m} × {n}, and r have {m} entries, as c and b say; they "
+            f"have the shapes {H.shape}, {A.shape} and {r.shape}"
+        )
+    if not all(np.isfinite(part).all() for part in (c, H, A, b, r)) or (r < 0).any() or not (low <= high).all():
+        raise ValueError("c, H, A, b and r must be finite, r at least 0, and l at most u")
+    P = np.zeros((n + m, n + m))  # s = Ax − b is between 0 and r
+    P[:n, :n] = H
+    program = QuadraticProgram(
+        P, np.append(c, np.zeros(m)), np.hstack([A, -np.eye(m)]), b, np.append(low, np.zeros(m)), np.append(high, r)
+    )
+    answer = ask(NAMES[solver], program, Stop(tol=1e-9, max_iter=10**6))
+    x = np.clip(answer.x[:n], low, high)
+    if not np.isfinite(x).all():
+        raise ValueError(
+            f"{NAMES[solver]} found no x: are the constraints contradictory, or H not positive semi-definite?"
+        )
+    y, ends, over = -answer.b, A @ x - b, H @ x + c
+    slope = over - A.T @ y
+    value = float(c @ x + 0.5 * x @ H @ x)
+    with np.errstate(invalid="ignore"):
+        lowest = np.where(slope == 0, 0.0, np.minimum(slope * (low - x), slope * (high - x)))
+    bound = value + float(lowest.sum()) + float(np.minimum(0.0, y * r).sum()) - float(y @ ends)
+    outside = float(np.maximum(-ends, ends - r).max(initial=0.0))
+    return QPAnswer(x, y, value, bound if np.isfinite(bound) else -np.inf, max(0.0, outside))

@@ -1,0 +1,318 @@
+"""Ranking by Newton's method on pairs whose hinge is rounded off, less and less.
+
+With m = f(x_i) − f(x_j) of a pair, its multiplier is α = C_ij·min(1, max(0, (1 − m)/δ)). The pairs with 1 − δ ≤ m < 1
+are the zone; with their differences A, D = diag(C_ij/δ) and β_F of the pairs below it, a Newton step goes to
+
+    c = β_F + A'α,    (D⁻¹ + AKA')α = 1 − AKβ_F,    by this system, or that of I + A'DAK if it is smaller
+
+As δ falls the zone becomes the pairs whose α is free, about as many as there are samples, and c the solution for the
+hinge itself. A narrower zone is entered by a step at its δ with the pairs of the wider one. Where a zone has too many
+pairs to keep, while δ is large, the system is made of sums over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import lu_factor, lu_solve
+
+from mercer import _core
+from mercer.arrays import Floats, inner, megabytes
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.ranking import certify_ranking
+from mercer.gram.gram import Gram
+from mercer.problems.ranking import RankDual, RankProblem
+from mercer.runtime.long_calls import abandonable
+from mercer.solution import Report, Stop, StopReason
+from mercer.solvers.conjugate_gradient import iteration_words
+from mercer.solvers.deadline import in_time
+from mercer.solvers.ridge_factor import Factor, ridge_factor, rounding_shares
+
+# All pairs are in the first zone: f = 0 has m = 0. Each width is this share of the last; where a step into the
+# narrower zone leads nowhere, its root is tried.
+_FIRST_WIDTH, _NEXT_SHARE, _LARGEST_SHARE = 2.0, 0.2, 0.6
+# A step that promises less than this share of what the width itself costs is the last of its width.
+_SETTLED_SHARE = 0.01
+# A step may end where the slope is this share of what it was.
+_FLAT_SHARE = 0.1
+# Steps that a solution whose width costs little enough has, until rounding is what keeps the gap open.
+_PATIENCE = 25
+# In wide zones, pairs are kept up to this many for each sample. In narrow ones sums over them would cancel.
+_KEPT_PAIRS, _WIDE = 30, 1e-2
+# Bytes that the work with a pair takes.
+_PAIR_BYTES = 100
+# A system of the pairs is solved up to this many for each row of the other one.
+_MANY_PAIRS = 1.2
+_REFINEMENTS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class RankSolution:
+    """The coefficients of f, the multipliers that they are sums of, the steps, and why they ended."""
+
+    beta: Floats
+    dual: RankDual
+    steps: int
+    stop_reason: StopReason
+
+
+def solve_ranking(
+    problem: RankProblem, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
+) -> tuple[RankSolution, Certificate]:
+    """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
+    with in_time(stop, "the kernel matrix was not factored before. Raise max_time, or use fewer samples"):
+        search = _Search(problem, _System(gram, stop), stop)
+    try:
+        with _core.TimeLimit(stop.seconds):
+            reason = search.run(report)
+    except _core.OutOfTime:
+        reason = "max_time"
+    beta, dual, _ = search.settled()
+    certificate = certify_ranking(problem, gram.proof, beta, dual, stop.tol)
+    if reason == "converged" and not certificate.relative_gap <= stop.tol:
+        reason = "rounding floor"
+    return RankSolution(beta, dual, search.steps, reason), certificate
+
+
+class _Search:
+    """The present c with u = Kc and its zone, and the best multipliers so far with their β and relative gap."""
+
+    def __init__(self, problem: RankProblem, system: _System, stop: Stop) -> None:
+        self._problem, self._system, self._stop = problem, system, stop
+        n = len(problem.weight)
+        self._c, self._u, self.steps = np.zeros(n), np.zeros(n), 0
+        self._zone = self._at(self._u, _FIRST_WIDTH)
+        # α = 0: in this order no pair is closer than 1.
+        self.best = np.zeros(n), RankDual(2.0 * problem.level.astype(np.float64), 1.0, np.empty(0)), np.inf
+
+    def run(self, report: Report | None) -> StopReason:
+        """Steps until the gap is what was asked for, or a limit ends them."""
+        patience = _PATIENCE
+        while True:
+            zone, tol = self._zone, self._stop.tol
+            change, moved, alpha = self._system.newton(zone, zone.width, self._c)
+            if alpha is not None:
+                self._consider(zone, alpha)
+                self._consider(zone, zone.alpha)
+            if report is not None:
+                report(partial(iteration_words, self.steps, self.best[2] / tol), self.best[2] / tol)
+            if self.best[2] <= 0.5 * tol:
+                return "converged"
+            limit = self._stop.limit(self.steps)
+            if limit is not None:
+                return limit
+            value = self._value(self._c, self._u, zone)
+            promised = 0.5 * inner(zone.target - self._c, moved)
+            stepped = self._step(change, moved, -2 * promised, value)
+            small = self._zone.cost <= 0.3 * tol * abs(value)
+            patience -= small
+            if not patience:
+                return "converged" if self.best[2] <= tol else "rounding floor"
+            settled = promised <= _SETTLED_SHARE * self._zone.cost and (not small or patience % 5 == 0)
+            if (settled or not stepped) and not self._narrow():
+                return "converged" if self.best[2] <= tol else "rounding floor"
+
+    def settled(self) -> tuple[Floats, RankDual, float]:
+        """The best, or what the present zone says, where it ended before there was one."""
+        if self.best[2] == np.inf:
+            zone = Zone(self._problem, self._u, self._zone.width, self._system.most)
+            if zone.pairs is not None:
+                self._consider(zone, zone.alpha)
+        return self.best
+
+    def _at(self, u: Floats, width: float) -> Zone:
+        most = self._system.most
+        return Zone(self._problem, u, width, min(most, _KEPT_PAIRS * len(u)) if width >= _WIDE else most)
+
+    @staticmethod
+    def _value(c: Floats, u: Floats, zone: Zone) -> float:
+        return 0.5 * inner(c, u) + zone.loss
+
+    def _step(self, change: Floats, moved: Floats, slope: float, value: float) -> bool:
+        """Go where the slope along the change is nearly zero; whether that lowers the objective."""
+        self.steps += 1
+        low, high, t, slopes = 0.0, 1.0, 1.0, [slope, np.inf]
+        for _ in range(30):
+            zone = self._at(self._u + t * moved, self._zone.width)
+            here = inner(self._c + t * change - zone.target, moved)
+            if here <= -_FLAT_SHARE * slope and (t == 1.0 or here >= _FLAT_SHARE * slope):
+                break
+            low, high, slopes = (low, t, [slopes[0], here]) if here > 0 else (t, high, [here, slopes[1]])
+            share = slopes[0] / (slopes[0] - slopes[1]) if slopes[0] < slopes[1] < np.inf else 0.5
+            t = low + (high - low) * min(0.9, max(0.1, share))
+        c, u = self._c + t * change, self._u + t * moved
+        if not self._value(c, u, zone) < value:
+            return False
+        self._c, self._u, self._zone = c, u, zone
+        return True
+
+    def _narrow(self) -> bool:
+        """Go on with a smaller width; False where there is none that floats could tell from zero."""
+        zone, share = self._zone, _NEXT_SHARE
+        while True:
+            width = share * zone.width
+            here = self._at(self._u, width)
+            change, moved, alpha = self._system.newton(zone, width, self._c)
+            if alpha is not None:
+                self._consider(zone, alpha)
+            c, u = self._c + change, self._u + moved
+            there = self._at(u, width)
+            self.steps += 1
+            if self._value(c, u, there) < self._value(self._c, self._u, here):
+                self._c, self._u, self._zone = c, u, there
+                break
+            if share > _LARGEST_SHARE:
+                self._zone = here
+                break
+            share = share**0.5
+        return self._zone.width > float(np.finfo(float).eps) * max(1.0, float(np.abs(self._u).max()))
+
+    def _consider(self, zone: Zone, alpha: Floats) -> None:
+        """Keep these multipliers of a zone, inside their bounds, if their gap is the smallest so far."""
+        problem = self._problem
+        alpha = np.clip(alpha, 0.0, zone.bound)
+        beta = zone.below + zone.combined(alpha)
+        u = self._system.product(beta)
+        w = problem.weight
+        counted, summed = problem.sums(u, u - 1.0, w[:, None] * np.column_stack([np.ones(len(u)), u]))[0].T
+        primal = 0.5 * inner(beta, u) + problem.C * inner(w, (1 - u) * counted + summed)
+        dual = zone.gain + float(alpha.sum()) - 0.5 * inner(beta, u)
+        gap = (primal - dual) / max(abs(dual), float(np.finfo(float).tiny))
+        if gap < self.best[2]:
+            self.best = beta, RankDual(zone.u, 1.0 - zone.width, alpha), gap
+
+
+class Zone:
+    """Sums over the pairs at one u: `below`, β of those below the zone, and the zone's own pairs, if they are few.
+
+    `gain` is Σα of those below, `loss` the sum of all rounded hinges, `cost` what rounding them off leaves between
+    primal and dual, and `target` A'α with the α of u.
+    """
+
+    def __init__(self, problem: RankProblem, u: Floats, width: float, most: int) -> None:
+        self._problem, self.u, self.width = problem, u, width
+        w, C, low = problem.weight, problem.C, 1.0 - width
+        V = w[:, None] * np.column_stack([np.ones_like(u), u, u * u])
+        won, lost = problem.sums(u, u - low, V[:, :2])
+        self.gain = C * inner(w, won[:, 0])
+        self.below = C * w * (won[:, 0] - lost[:, 0])
+        flat = C * inner(w, (1 - 0.5 * width - u) * won[:, 0] + won[:, 1])
+        self.pairs = problem.pairs(u, low, 1.0) if problem.count(u, low, 1.0) <= most else None
+        if self.pairs is not None:
+            i, j = self.pairs
+            self.bound, short = problem.bound(self.pairs), 1.0 - (u[i] - u[j])
+            ones, squares = inner(self.bound, short), inner(self.bound, short * short)
+            self.alpha = self.bound * (short / width)
+            self.target = self.below + problem.combined(self.pairs, self.alpha)
+        else:
+            near, far = self._between(V)
+            (n0, n1, n2), (f0, f1, _) = near.T, far.T
+            ones = C * inner(w, (1 - u) * n0 + n1)
+            squares = C * inner(w, (1 - u) ** 2 * n0 + 2 * (1 - u) * n1 + n2)
+            self.target = self.below + C / width * w * ((1 - u) * n0 + n1 - (1 + u) * f0 + f1)
+        self.loss = flat + squares / (2 * width)
+        self.cost = max(0.0, ones - squares / width)
+
+    def _between(self, V: Floats) -> tuple[Floats, Floats]:
+        """`RankProblem.sums` over the pairs of the zone."""
+        far, near = (self._problem.sums(self.u, self.u - t, V) for t in (1.0, 1.0 - self.width))
+        return far[0] - near[0], far[1] - near[1]
+
+    def combined(self, alpha: Floats) -> Floats:
+        """A'α."""
+        assert self.pairs is not None
+        return self._problem.combined(self.pairs, alpha)
+
+    def curved(self, V: Floats) -> Floats:
+        """A'DAV."""
+        w, n = self._problem.weight[:, None], len(V)
+        if self.pairs is None:
+            near, far = self._between(w * np.column_stack([np.ones(n), V]))
+            both = near + far
+            return np.asarray(self._problem.C / self.width * w * (both[:, :1] * V - both[:, 1:]))
+        (i, j), d = self.pairs, self.bound / self.width
+        degree = np.bincount(i, d, n) + np.bincount(j, d, n)
+        joined: Any = sp.csr_array((d, (i, j)), shape=(n, n))
+        joined = joined + joined.T
+        if V.shape[1] > 1 and joined.nnz > 0.05 * n * n:
+            joined = joined.toarray()
+        return np.asarray(degree[:, None] * V - joined @ V)
+
+
+class _System:
+    """K, or the samples F under a linear kernel on fewer columns than rows, K = FF'."""
+
+    def __init__(self, gram: Gram, stop: Stop) -> None:
+        n, linear, self._n_threads = gram.n, gram.linear, stop.n_threads
+        self._F = None
+        if linear is not None and linear.d < n:
+            self._F = np.sqrt(linear.scale) * linear.times(np.eye(linear.d))
+        self._rows = n if self._F is None else self._F.shape[1]
+        size = 32 * n * self._rows
+        if size > gram.budget:
+            raise MemoryError(
+                f"ranking {n:,} samples takes {megabytes(size)} beside the data, but cache_size allows "
+                f"{megabytes(gram.budget)}; raise it, or use a linear kernel, on mercer.features.Nystrom for another"
+            )
+        self.most = max(n, (gram.budget - size) // _PAIR_BYTES)
+        self._K = gram.full() if self._F is None else np.empty((0, 0))
+
+    def product(self, v: Floats) -> Floats:
+        return np.asarray(self._K @ v if self._F is None else self._F @ (self._F.T @ v))
+
+    def newton(self, zone: Zone, width: float, c: Floats) -> tuple[Floats, Floats, Floats | None]:
+        """The change of c and of u = Kc by a Newton step at this width, and the zone's α, if its pairs are known."""
+        stretch = zone.width / width
+        if zone.pairs is None:
+            rho = zone.below + stretch * (zone.target - zone.below) - c
+            change = rho - stretch * zone.curved(self._moved(zone, stretch)(rho)[:, None])[:, 0]
+            return change, self.product(change), None
+        i, j = zone.pairs
+        solve, alpha, d = self._solver(zone, width), zone.alpha, zone.bound / width
+        for _ in range(_REFINEMENTS):
+            to = self.product(zone.below + zone.combined(alpha))
+            alpha = alpha + solve(1.0 - (to[i] - to[j]) - alpha / d)
+        change = zone.below + zone.combined(alpha) - c
+        return change, self.product(change), alpha
+
+    def _moved(self, zone: Zone, stretch: float) -> Callable[[Floats], Floats]:
+        """From ρ to the u = Kc of c = (I + A'DAK)⁻¹ρ."""
+        if self._F is None:
+            M = stretch * zone.curved(self._K)
+            M.flat[:: len(M) + 1] += 1.0
+            lu = abandonable(lu_factor, M.T, overwrite_a=True, check_finite=False)  # in the order LAPACK wants
+            return lambda rho: self.product(lu_solve(lu, rho, trans=1, check_finite=False))
+        F, H = self._F, self._F.T @ zone.curved(self._F)
+        factor = self._factor(stretch * 0.5 * (H + H.T), 1.0)
+        return lambda rho: np.asarray(F @ factor.solve((F.T @ rho)[:, None])[:, 0])
+
+    def _solver(self, zone: Zone, width: float) -> Callable[[Floats], Floats]:
+        """From a right side to the α with (D⁻¹ + AKA')α = it."""
+        assert zone.pairs is not None
+        (i, j), d = zone.pairs, zone.bound / width
+        if self._F is None and len(i) <= _MANY_PAIRS * self._rows:
+            rows = self._K[i] - self._K[j]
+            factor = self._factor(rows[:, i] - rows[:, j], 1.0 / d)
+            return lambda right: factor.solve(right[:, None])[:, 0]
+        moved = self._moved(zone, zone.width / width)
+
+        def solve(right: Floats) -> Floats:
+            v = moved(zone.combined(d * right))
+            return np.asarray(d * (right - (v[i] - v[j])))
+
+        return solve
+
+    def _factor(self, A: Floats, more: Floats | float) -> Factor:
+        A.flat[:: len(A) + 1] += more
+        factor = ridge_factor(A, rounding_shares(10, 1e-6), self._n_threads, unit=np.diagonal(A).copy())
+        if factor is None:
+            raise ValueError(
+                "the kernel matrix is not positive semi-definite, and ranking has no minimum then; use a positive "
+                "definite kernel, or, where this is one, scale the features: rounding broke it"
+            )
+        return factor

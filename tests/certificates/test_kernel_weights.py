@@ -1,0 +1,81 @@
+"""The proof of kernel weights at any coefficients and weights, good or bad, against a hundred digits."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, machine_proof, with_weights
+from mercer.gram import gram_for
+from mercer.gram.ball import Ball
+from mercer.kernels import Precomputed
+from mercer.problems.classification import soft_margin
+from reference import kernel_weights
+
+
+@pytest.mark.parametrize("norm", [1.0, 1.001, 1.5, 2.0, 40.0, np.inf])
+@pytest.mark.parametrize("length", [0.3, 1.0, 7.0])
+def test_it_holds_for_weights_inside_and_outside_of_their_ball(norm, length):
+    rng = np.random.default_rng(int(100 * length))
+    n = 10
+    matrices = []
+    for size in (1.0, 1e-6, 1e5):
+        F = rng.normal(size=(n, 4))
+        matrices.append(size * (F @ F.T))
+    matrices = [(K + K.T) / 2 for K in matrices]
+    scales = np.array([K.diagonal().mean() for K in matrices])
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    problem = soft_margin(y, np.full(n, 3.0))
+    for trial in range(4):
+        weights = rng.uniform(size=3) * (rng.uniform(size=3) < 0.8) + 1e-3
+        weights = length * weights / np.linalg.norm(weights, norm) / scales
+        beta = problem.nearest_feasible(y * rng.uniform(size=n) * 10.0 ** rng.integers(-8, 2))
+        grams = [gram_for(Precomputed(), K) for K in matrices]
+        proof, _, s = machine_proof(problem, grams, beta, weights, exact=bool(trial % 2))
+        found = with_weights(proof, WeightsProblem(norm, scales), weights, s)
+        task = (
+            lambda c: mpmath.fsum(int(sign) * x for sign, x in zip(y, c, strict=True)),
+            lambda f: mpmath.fsum(3 * max(mpmath.mpf(0), 1 - int(sign) * x) for sign, x in zip(y, f, strict=True)),
+            range(n),
+        )
+        primal, dual = kernel_weights.values([task], matrices, norm, scales, [beta], proof.b, weights)
+        b_sum = mpmath.mpf(proof.b[0]) * mpmath.fsum(mpmath.mpf(float(one)) for one in beta)
+        assert primal <= found.primal
+        assert dual - abs(b_sum) >= found.dual or dual >= found.dual
+        assert primal - dual <= found.gap
+        if length <= 1:
+            assert found.gap <= float(primal - dual) * (1 + 1e-9) + 1e-9 * float(primal)
+        outside = np.linalg.norm(scales * weights, norm) - 1
+        assert found.kkt[INSIDE] == pytest.approx(max(outside, 0.0), abs=1e-12)
+        assert 0 <= found.kkt[OPTIMAL] <= found.violation
+
+
+def test_coefficients_of_copies_widen_it_enough():
+    rng = np.random.default_rng(0)
+    problem = WeightsProblem(1.5, np.array([1.0, 2.0, 0.5]))
+    F = [rng.normal(size=(6, 3)) for _ in range(3)]
+    beta, weights = rng.normal(size=6), np.array([0.0, 0.0, 1e-3])
+    machines = machine_proof(
+        soft_margin(np.sign(beta), np.full(6, 9.0)), [gram_for(Precomputed(), np.eye(6))], beta, weights[:1]
+    )[0]
+
+    def extra(coefficients, moved=None):
+        s = np.array([np.sum((one.T @ coefficients) ** 2) for one in F])
+        return with_weights(machines, problem, weights, Ball(s, np.zeros(3)), moved).gap
+
+    for size in (1e-9, 1e-3, 1.0):
+        delta = size * beta  # the direction in which all s_m grow most
+        moved = np.array([np.linalg.norm(one.T @ delta) for one in F])
+        assert extra(beta + delta) <= extra(beta, moved) * (1 + 1e-12)
+        assert extra(beta, moved) > extra(beta)
+
+
+def test_what_overflows_proves_nothing():
+    problem = WeightsProblem(2.0, np.ones(2))
+    machines = machine_proof(
+        soft_margin(np.array([1.0, -1.0]), np.ones(2)), [gram_for(Precomputed(), np.eye(2))], np.zeros(2), np.ones(1)
+    )[0]
+    for value in (np.inf, np.nan):
+        found = with_weights(machines, problem, np.full(2, 0.5), Ball(np.array([1.0, value]), np.zeros(2)))
+        assert found.gap == found.violation == np.inf
+        found = with_weights(machines, problem, np.array([1.0, 0.0]), Ball(np.ones(2), np.array([0.0, value])))
+        assert found.gap == found.violation == np.inf
