@@ -1,8 +1,6 @@
 """``python -m mercer`` is the command ``mercer``."""
 
-import sys
-
-from mercer.cli.main import main
+from mercer.cli.main import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

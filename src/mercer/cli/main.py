@@ -6,6 +6,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 from __future__ import annotations
 
 import argparse
+import atexit
+import contextlib
 import gc
 import os
 import sys
@@ -13,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import mercer
 from mercer.cli.libsvm.flags import translate
@@ -58,6 +60,19 @@ _HOMES = {
 # What the library raises for data, parameters and files it cannot work with. Anything else is a defect, and
 # its traceback is what a bug report needs.
 _EXPECTED = (ValueError, TypeError, OSError, ImportError, MemoryError, ArithmeticError, NotImplementedError)
+
+
+def command(argv: Sequence[str] | None = None) -> NoReturn:
+    """Be the process ``mercer``.
+
+    It ends when all is written, without taking apart what is in memory: a fifth of the time of a small command.
+    """
+    code = main(argv)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # whoever read it has left
+            stream.flush()
+    atexit._run_exitfuncs()
+    os._exit(code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

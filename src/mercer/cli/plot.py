@@ -104,7 +104,12 @@ def _two_that_matter(estimator: Estimator, X: Any) -> tuple[int, int]:
         return 0, 1
     texts = {one.name for one in estimator.columns_ if isinstance(one, Words)}  # which have no place on an axis
     best = [name for name in found.shares if name not in texts][:2]
-    return (X.names.index(best[0]), X.names.index(best[1])) if len(best) == 2 else (0, 1)
+    if len(best) < 2:
+        told = ", ".join(map(repr, sorted(texts)))
+        raise ValueError(
+            f"a picture has two axes, and texts have no place on one: beside {told} there are {len(best)} columns"
+        )
+    return X.names.index(best[0]), X.names.index(best[1])
 
 
 def _truth(data: Data, estimator: Estimator) -> Any:

@@ -27,7 +27,8 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1)
 Cells = NDArray[Any]
 _PADDED_CELL: Final = re.compile(r"\n[+-]?0[0-9]")
 _OF_NUMBERS: Final = b"0123456789+-.eE\n"
-_OF_HOLES: Final = frozenset("".join(MISSING).encode() + b" ?")
+_HOLES: Final = MISSING | {_UNKNOWN}
+_OF_HOLES: Final = frozenset("".join(_HOLES).encode() + b" ")
 
 
 def plain_numbers(texts: Sequence[str]) -> Floats | None:
@@ -41,11 +42,15 @@ def plain_numbers(texts: Sequence[str]) -> Floats | None:
     others = frozenset(joined.encode().translate(None, _OF_NUMBERS))
     if others - _OF_HOLES:
         return None
+    # What is left to float() is the grammar of NUMBER, but for spellings of NaN, which are counted.
+    known = texts if not others and "" not in texts else ["nan" if text in _HOLES else text for text in texts]
     try:
-        if not others:  # what is left to float() is the grammar of NUMBER
-            return np.array(texts, dtype=np.float64)
+        values = np.array(known, dtype=np.float64)
+        n_holes = int(np.isnan(values).sum())
+        if n_holes == (0 if known is texts else known.count("nan")):
+            return values if n_holes < len(values) else None
     except ValueError:
-        pass  # an empty cell, or a date
+        pass  # blanks around a cell, or a date
     values, wrong = as_numbers(cells_of(texts))
     return None if wrong is not None or np.isnan(values).all() else values
 

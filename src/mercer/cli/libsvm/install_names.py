@@ -62,7 +62,7 @@ def _is_ours(path: Path) -> bool:
 def _script(command: str) -> str:
     # sh finds the interpreter also where its path has blanks or is too long for a first line that names it.
     python = sys.executable.replace("'", "'\\''")
-    code = f'import sys; from mercer.cli.main import main; sys.exit(main(["{command}", *sys.argv[1:]]))'
+    code = f'import sys; from mercer.cli.main import command; command(["{command}", *sys.argv[1:]])'
     return f"#!/bin/sh\n{_MARK}\nexec '{python}' -c '{code}' \"$@\"\n"
 
 
