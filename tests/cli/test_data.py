@@ -173,7 +173,7 @@ def test_ranking_data_are_sent_to_svm_learn(folder, capsys):
         (["train", "t.json"], "t.json: files that end in .json are not read; write the table as .csv"),
         (["train", "t.xlsx", "--target", "y"], "t.xlsx: files that end in .xlsx are not read"),
         (["tune", "t.json.gz", "--target", "y"], "files that end in .json are not read"),
-        (["train", ".", "--target", "y"], ". is a folder; name a file"),
+        (["tune", ".", "--target", "y"], ". is a folder; name a file"),
         (["train", "plain", "--target", "y"], "if it is a table, say so: --format csv"),
         (["train", "t.csv", "m.pkl", "--target", "y"], "m.pkl: models that end in .pkl are not written"),
         (["train", "t.csv", "m.onnx", "--target", "y"], "save the model as .mercer, and mercer convert makes .onnx"),

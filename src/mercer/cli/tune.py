@@ -92,7 +92,8 @@ def _run_text(args: argparse.Namespace) -> None:
     params, rate = _search(args, data, build(args, gamma, args.class_weight or weights), gamma)
     if args.output is not None:
         vars(args).update(params)
-        train.run(argparse.Namespace(**{**vars(args), "model": None, "folds": None, "quiet": True, "json": False}))
+        alone = {"model": None, "folds": None, "quiet": True, "json": False, "cluster": None, "weight_file": None}
+        train.run(argparse.Namespace(**{**vars(args), **alone}))
     _tell(args, params, rate, args.output)
 
 
