@@ -104,7 +104,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Under ``-m thorough`` the property tests are run too, with the examples of the thorough profile."""
+    """Under ``-m thorough`` the property tests are run too, with the examples of the thorough profile.
+
+    A test named after an address is refused: each process would collect tests of other names, and none would run.
+    """
+    if named := [item.nodeid for item in items if " at 0x" in item.nodeid]:
+        raise pytest.UsageError(f"give the cases names with ids=, not an address: {named[0]}")
     if _wants_thorough(config):
         for item in items:
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

@@ -221,6 +221,9 @@ MACHINES = {
     "linear PegasosSVC": (mercer.PegasosSVC(), Y),
     "LinearSVC": (mercer.LinearSVC(), THREE),
     "LinearSVR": (mercer.LinearSVR(), REAL),
+    "MKLClassifier": (mercer.MKLClassifier(), Y),
+    "MKLRegressor": (mercer.MKLRegressor(), REAL),
+    "RankSVM": (mercer.RankSVM(), REAL),
 }
 
 

@@ -12,6 +12,7 @@ then.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -56,20 +57,38 @@ class Norm:
 PENALTIES: dict[str, Penalty] = {"squared_norm": SquaredNorm(), "norm": Norm()}
 
 
+@dataclass(frozen=True)
+class Own:
+    """A user's penalty, infinite where it overflows, as that of `math.exp`."""
+
+    penalty: Penalty
+
+    def value(self, r: float) -> float:
+        return _or_inf(self.penalty.value, r)
+
+    def derivative(self, r: float) -> float:
+        return _or_inf(self.penalty.derivative, r)
+
+
+def _or_inf(function: Callable[[float], float], r: float) -> float:
+    try:
+        with np.errstate(over="ignore"):
+            return float(function(r))
+    except OverflowError:
+        return math.inf
+
+
 def is_known_penalty(penalty: Any) -> bool:
     """Whether it is one of the penalties above, which are increasing and convex; of any other only its author knows."""
     return type(penalty) in (SquaredNorm, Norm)
 
 
-def check_penalty(penalty: Any) -> None:
+def check_penalty(penalty: Own) -> None:
     """Compare a user's derivative with differences of the value, from 10⁻³ to 10³; both must rise."""
     last = 0.0
     for r in np.geomspace(1e-3, 1e3, 61).tolist():
         step = 1e-5 * r
-        try:
-            below, above, slope = map(float, (penalty.value(r - step), penalty.value(r + step), penalty.derivative(r)))
-        except OverflowError:
-            below = above = slope = math.inf
+        below, above, slope = penalty.value(r - step), penalty.value(r + step), penalty.derivative(r)
         if not all(map(math.isfinite, (below, above, slope))):
             if r > 1:  # such as exp(r)
                 return

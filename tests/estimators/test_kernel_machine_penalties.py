@@ -1,5 +1,6 @@
 """Any increasing penalty, losses that are no sum over samples, and early stopping inside of a fit (Igel 2.2, 4.2.3)."""
 
+import math
 import warnings
 from fractions import Fraction
 
@@ -277,3 +278,46 @@ def test_early_stopping_of_several_classes_and_of_none():
         KernelMachine("logistic", penalty="norm", early_stopping=True).fit(X, SIGNS)
     with pytest.raises(ValueError, match="validation_fraction"):
         KernelMachine("logistic", validation_fraction=1.0).fit(X, SIGNS)
+
+
+@pytest.mark.parametrize("penalty", ["squared_norm", "norm"])
+@pytest.mark.parametrize(("offset", "lam"), [(1e6, 1e-2), (1e9, 1e-2), (0.0, 1e-10)])
+def test_a_large_loss_at_the_start_does_not_make_a_wide_gap_good_enough(penalty, offset, lam):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = KernelMachine("squared", lam, penalty=penalty, kernel=GAUSSIAN, tol=1e-8).fit(X, Y + offset)
+    proof = model.certificate_
+    assert proof.gap <= 2e-8 * proof.primal or not model.converged_
+    if offset:
+        plain = KernelMachine("squared", lam, penalty=penalty, kernel=GAUSSIAN, tol=1e-8).fit(X, Y)
+        assert proof.primal == pytest.approx(plain.certificate_.primal, rel=1e-3)  # only b follows the offset
+
+
+def test_zero_and_equal_classes_have_a_finite_gap():
+    signs = np.repeat([-1.0, 1.0], N // 2)
+    model = KernelMachine("logistic", 1e3, penalty="norm", kernel=GAUSSIAN).fit(X, signs)
+    assert not model.dual_coef_.any()
+    assert model.converged_
+    assert 0 <= model.certificate_.gap < 1e-10
+
+
+class Exponential:
+    def value(self, r):
+        return math.expm1(r)  # raises OverflowError above 709
+
+    def derivative(self, r):
+        return math.exp(r)
+
+
+def test_a_penalty_that_overflows_at_first_has_its_minimum_found():
+    y = 1e4 * Y
+    model = KernelMachine("squared", 0.1, penalty=Exponential(), kernel=GAUSSIAN, bias=False).fit(X, y)
+    proof = model.certificate_
+    assert model.converged_
+    c = model.dual_coef_.ravel()
+    r = math.sqrt(c @ K @ c)
+    assert 1 < r < 100
+    # 2μr = λ exp(r) at the price μ of the squared norm with the same minimiser.
+    price = 0.1 * math.exp(r) / (2 * r)
+    np.testing.assert_allclose(c, np.linalg.solve(K + price * np.eye(N), y), rtol=1e-4, atol=1e-6 * np.abs(c).max())
+    assert proof.primal == pytest.approx(np.sum((y - K @ c) ** 2) + 0.1 * math.expm1(r))

@@ -25,7 +25,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "formula", "parameters"), CASES, ids=lambda case: repr(case)[:40])
+@pytest.mark.parametrize(("kernel", "formula", "parameters"), CASES, ids=[str(case[0]) for case in CASES])
 def test_values_are_the_formulas(kernel, formula, parameters):
     check(kernel, formula, parameters, WORDS, WORDS[3:])
 

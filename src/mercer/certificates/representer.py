@@ -40,7 +40,7 @@ from mercer.problems.representer import RepresenterProblem
 
 # The relative error of a loss or its derivative at a given float, times a weight.
 _LOSS_ERROR = gamma(16)
-_TINY, _HUGE = float(np.finfo(float).tiny), 1e100
+_EPS, _TINY, _HUGE = float(np.finfo(float).eps), float(np.finfo(float).tiny), 1e100
 
 
 def certify_representer(
@@ -176,11 +176,8 @@ def _above_tangent(
 def _meets(penalty: Penalty, slope: float, near: float) -> float:
     """An r where Ω′ reaches this slope, or nearly: any r will do, the best one makes the gap smallest."""
     low, high = 0.0, max(near, _TINY)
-    try:
-        while penalty.derivative(high) < slope and high < _HUGE:
-            low, high = high, 16 * high
-    except OverflowError:  # such as that of math.exp
-        return low
+    while penalty.derivative(high) < slope and high < _HUGE:
+        low, high = high, 16 * high
     for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if penalty.derivative(middle) < slope else (low, middle)
@@ -193,10 +190,10 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
     if not problem.bias:
         return g, g, 0.0
     summed = of_sums(len(f))
-    # The first shift is a rounding of the largest |f|, the next ones eight times the one before. Any shift whose two
-    # sums pass the test is right; a larger one only makes the gap wider.
-    float64 = np.finfo(float)
-    shift, step = 0.0, float(float64.eps) * max(float(np.abs(f).max(initial=0.0)), float(float64.tiny))
+    # The first shift is a rounding of the largest |f|, or of what is nothing beside y where f is 0; the next ones are
+    # eight times the one before. Any shift whose two sums pass the test is right; a larger one only widens the gap.
+    sizes = [float(np.abs(f).max(initial=0.0)), _EPS * float(np.abs(problem.y).max(initial=0.0)), _TINY]
+    shift, step = 0.0, _EPS * max(sizes)
     for _ in range(40):
         below, above = (problem.gradient(f - shift), problem.gradient(f + shift)) if shift else (g, g)
         slack = [(_LOSS_ERROR + summed) * float(np.abs(some).sum()) for some in (below, above)]

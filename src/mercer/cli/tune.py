@@ -92,7 +92,7 @@ def _run_text(args: argparse.Namespace) -> None:
     params, rate = _search(args, data, build(args, gamma, args.class_weight or weights), gamma)
     if args.output is not None:
         vars(args).update(params)
-        alone = {"model": None, "folds": None, "quiet": True, "json": False, "cluster": None, "weight_file": None}
+        alone = {"model": None, "folds": None, "cluster": None, "weight_file": None, "quiet": True, "json": False}
         train.run(argparse.Namespace(**{**vars(args), **alone}))
     _tell(args, params, rate, args.output)
 

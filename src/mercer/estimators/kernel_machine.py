@@ -23,7 +23,7 @@ from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives, is_known_convex
 from mercer.parameters import integer, not_negative, one_of, positive, share
-from mercer.penalties import PENALTIES, Penalty, SquaredNorm, check_penalty, is_known_penalty
+from mercer.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
 from mercer.solvers.pegasos.iterates import validation_part
 from mercer.solvers.representer import Watch, solve_representer
@@ -100,7 +100,7 @@ class _KernelMachine(MachineMethods, Machine):
                 f"penalty={self.penalty!r} must be {' or '.join(map(repr, PENALTIES))}, or an object with value(r) and "
                 "derivative(r) of r = ‖f‖"
             )
-        return self.penalty
+        return self.penalty if is_known_penalty(self.penalty) else Own(self.penalty)
 
     def _read_loss(self) -> Loss:
         """The loss as an object."""
@@ -130,7 +130,7 @@ class _KernelMachine(MachineMethods, Machine):
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
         loss, penalty, Y = self._read_loss(), self._read_penalty(), self._targets(fit)
-        if not is_known_penalty(penalty):
+        if isinstance(penalty, Own):
             check_penalty(penalty)
         problem = RepresenterProblem(Y[:, 0], fit.merged.weight, loss, float(self.lam), bool(self.bias), penalty)
         problems = [replace(problem, y=np.ascontiguousarray(y)) for y in Y.T]

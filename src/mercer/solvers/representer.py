@@ -75,9 +75,10 @@ def solve_representer(
     n = gram.n
     proof = ProofTime(gram, stop)
     at = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
-    # Where the optimum is zero no share of it can be reached.
-    floor = _EPS * max(abs(problem.value(problem.of(at.u))), _TINY)
-    at.b = _best_bias(problem, at.u, at.b) if start is None else at.b
+    b = _best_bias(problem, np.zeros(n), at.b)
+    # Where the optimum is zero, as for equal targets, no share of it can be reached: b is off by a few roundings.
+    floor = max(float(problem.curvature(problem.of(np.full(n, b))).sum()) * (16 * _EPS * b) ** 2, _EPS * _TINY)
+    at.b = b if start is None else at.b
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K
             system = _System(gram, stop)
@@ -215,11 +216,11 @@ def _penalised(
         apart = 2 * squared.lam * norm - steep
         # As the certificate counts it: of a G that is too steep, by the largest norm that the optimum can have.
         reach = norm + max(0.0, primal - lam * penalty.value(norm)) / steep if apart > 0 else norm
-        if reach * abs(apart) <= max(0.1 * stop.tol * abs(primal), floor):
+        if np.isfinite(primal) and reach * abs(apart) <= max(0.1 * stop.tol * abs(primal), floor):
             return "converged"
         if norm == 0:
             break
-        off, large = float(np.log(2 * squared.lam * norm / steep)), apart > 0
+        off, large = float(np.log(2 * squared.lam * norm) - np.log(steep)), apart > 0
         ends[large] = [x, off]
         if len(ends) < 2:
             new, step = x - np.sign(off) * step, 2 * step
@@ -227,7 +228,8 @@ def _penalised(
             if large is last:
                 ends[not large][1] *= 0.5  # Illinois: the other end must not stay for ever
             (x0, off0), (x1, off1) = ends[False], ends[True]
-            new = x0 - off0 * (x1 - x0) / (off1 - off0)
+            share = -off0 / (off1 - off0) if off0 > -np.inf else 0.5  # halved, where the penalty overflows
+            new = x0 + share * (x1 - x0)
         if new == x or abs(new) > _MOST_LOG:
             break
         x, last = new, large

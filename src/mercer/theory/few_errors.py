@@ -37,7 +37,7 @@ from mercer.estimators import SVC
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels.names import KernelLike
 from mercer.parameters import positive, share
-from mercer.penalties import PENALTIES, Penalty, check_penalty
+from mercer.penalties import PENALTIES, Own, Penalty, check_penalty
 from mercer.theory.risks import losses
 
 # Each set of rows without a plane is proven in rational numbers, a step of which takes the square of the dimension.
@@ -327,7 +327,8 @@ def least_slack_power(
     if not isinstance(F, Penalty):
         raise TypeError(f"outer={outer!r} must be an object with value(u) and derivative(u)")
     if outer is not None:
-        check_penalty(outer)
+        F = Own(F)
+        check_penalty(F)
     labels = read_signs(on_host(y))
     machine = SVC(kernel=kernel, degree=degree, gamma=gamma, coef0=coef0, C=1.0, tol=1e-7, gap_tol=1e-8)
 
