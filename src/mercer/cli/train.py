@@ -201,6 +201,7 @@ def run(args: argparse.Namespace) -> None:
     if args.cluster or (args.file and Path(args.file).is_dir()):
         from mercer.cli.train_folder import train_folder
 
+        args.machine = "c_svc" if args.machine in (None, AUTO) else args.machine
         train_folder(args)
         return
     training = _training(args)
