@@ -28,9 +28,10 @@ def test_one_that_fails_ends_the_others():
             raise ZeroDivisionError
         endless()
 
+    before = threading.active_count()  # other tests' pools may be alive
     with pytest.raises(ZeroDivisionError):
         map_side_by_side(call, range(4), 3)
-    assert threading.active_count() == 1
+    assert threading.active_count() == before
     _core.check_stop()  # this thread watches no flag
 
 
@@ -41,9 +42,10 @@ def test_a_call_inside_a_call_ends_with_it():
             raise ZeroDivisionError
         map_side_by_side(endless, range(2), 2)
 
+    before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
         map_side_by_side(outer, range(2), 2)
-    assert threading.active_count() == 1
+    assert threading.active_count() == before
 
 
 def test_fits_in_several_threads_do_not_stop_one_another():
