@@ -31,7 +31,7 @@ def test_one_that_fails_ends_the_others():
     before = threading.active_count()  # other tests' pools may be alive
     with pytest.raises(ZeroDivisionError):
         map_side_by_side(call, range(4), 3)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     _core.check_stop()  # this thread watches no flag
 
 
@@ -45,7 +45,7 @@ def test_a_call_inside_a_call_ends_with_it():
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
         map_side_by_side(outer, range(2), 2)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def test_fits_in_several_threads_do_not_stop_one_another():
