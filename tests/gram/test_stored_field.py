@@ -47,3 +47,10 @@ def test_errors_count_what_float32_loses_below_its_normal_numbers(size):
     ]
     off = np.array([float(abs(a - b)) for a, b in zip(exact, kept, strict=True)])
     assert (off <= stored.errors(c)).all()
+
+
+def test_values_of_several_blocks_are_rounded():
+    """More rows than a block has: both sides of the diagonal are there."""
+    X = np.random.default_rng(0).normal(size=(1100, 3))
+    gram = gram_for(Gaussian(0.3), X)
+    np.testing.assert_allclose(gram.rounded(), Gaussian(0.3)(X), atol=1e-7)

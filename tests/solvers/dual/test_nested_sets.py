@@ -178,10 +178,9 @@ def test_max_time_holds_inside_and_leaves_time_for_the_certificate(nest, monkeyp
 
     monkeypatch.setattr(decomposition, "_inner_stop", noted)
     begun = time.monotonic()
-    solution, own = solve_certified(problem, gram_for(GAUSSIAN, X), Stop(1e-12, 10**9, deadline=begun + 0.5))
+    solution, own = solve_certified(problem, gram_for(GAUSSIAN, X), Stop(1e-12, 10**9, deadline=begun + 0.2))
     assert time.monotonic() - begun < 10.0  # a busy machine may add what it likes, but not what an endless solve would
-    # Where the proof of the first sets takes all the time, their errors may be beyond what float64 resolves.
-    assert solution.stop_reason in ("max_time", "rounding floor")
+    assert solution.stop_reason == "max_time"
     assert own.gap > 0
     assert own.kkt["dual feasibility: box"] == 0
     # Inside, the certificate of all variables is kept free, not that of the set alone.
