@@ -17,10 +17,15 @@ from mercer.cli.main import main
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "docs"
+NOT_HERE = tuple(
+    f"mercer.engines.{engine}"
+    for engine, needs in {"torch": "torch", "dask": "distributed"}.items()
+    if find_spec(needs) is None
+)
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(mercer.__path__, "mercer.")
-    if not module.name.endswith("_core") and (find_spec("torch") or not module.name.startswith("mercer.engines.torch"))
+    if not module.name.endswith("_core") and not module.name.startswith(NOT_HERE)
 ]
 WITH_EXAMPLES = [name for name in MODULES if ">>> " in Path(find_spec(name).origin).read_text(encoding="utf-8")]
 

@@ -195,12 +195,15 @@ def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
 
 
 def _weighted_median(values: Floats, share: Floats) -> float:
-    """The median of values that count in proportion to their shares; between two values if half lies on each side."""
+    """The median of values that count in proportion to their shares; between two values if half lies on each side.
+
+    Sums of shares are rounded: half is what differs from it by less than that.
+    """
     order = np.argsort(values, kind="stable")
     below = np.cumsum(share[order])
-    half = 0.5 * below[-1]
-    lower = int(np.searchsorted(below, half, side="left"))
-    upper = min(int(np.searchsorted(below, half, side="right")), len(order) - 1)
+    half, rounding = 0.5 * below[-1], 1e-11 * below[-1]
+    lower = int(np.searchsorted(below, half - rounding, side="left"))
+    upper = min(int(np.searchsorted(below, half + rounding, side="right")), len(order) - 1)
     return float(0.5 * (values[order[lower]] + values[order[upper]]))
 
 
