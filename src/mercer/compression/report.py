@@ -19,8 +19,7 @@ from sklearn.base import OutlierMixin
 from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, rows_between
 from mercer.certificates.certificate import Certificate
 from mercer.compression.distance import VANISHING, lengths_of
-from mercer.compression.span import factor_of
-from mercer.compression.target import in_float64
+from mercer.compression.target import factor_of, in_float64
 from mercer.data.labels import wins
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
