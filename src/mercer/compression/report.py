@@ -8,7 +8,7 @@ A record speaks of the machine's expansion, a report of f, which is `F_SCALE` ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -108,9 +108,7 @@ class Compression:
             One number a sample where the machine has one output, as `decision_function` or `predict` has. Of pairs of
             classes there is a column for each pair, as in decision_function_shape="ovo".
         """
-        X, machine = self._read(X), self._machine
-        parts = [self._bound(rows_between(X, some)) for some in self._row_blocks(X)]
-        bound = np.concatenate(parts) if parts else np.zeros((0, len(machine.intercept_)))
+        machine, bound = self._machine, self._by_blocks(self._bound, X)
         if hasattr(machine, "quantiles_"):  # predict sorts them, and the k-th then moves as far as any of them
             bound = np.repeat(bound.max(axis=1, keepdims=True), bound.shape[1], axis=1)
         # Of a single column asked for as a column, predict gives one.
@@ -136,13 +134,13 @@ class Compression:
         labelled = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
         if not labelled:
             raise TypeError(f"{type(machine).__name__} predicts numbers, not labels; use bound(X)")
-        X = self._read(X)
-        parts = [self._kept(rows_between(X, some)) for some in self._row_blocks(X)]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+        return self._by_blocks(self._kept, X)
 
-    def _row_blocks(self, X: Any) -> Iterator[slice]:
-        """Rows whose kernel values and bounds are held at a time."""
-        return iter(row_blocks(n_samples(X), 64 * self.n_vectors + 64 * len(self._machine.intercept_)))
+    def _by_blocks(self, ask: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+        """What is true of every sample, from as many at a time as kernel values and bounds are held of."""
+        X = self._read(X)
+        blocks = row_blocks(n_samples(X), 64 * self.n_vectors + 64 * len(self._machine.intercept_))
+        return np.concatenate([ask(rows_between(X, some)) for some in blocks])
 
     @property
     def proves_labels(self) -> bool:
