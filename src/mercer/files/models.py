@@ -14,7 +14,6 @@ from typing import Final
 from mercer.errors import ModelFormatError
 from mercer.files.c.export import export_c
 from mercer.files.exported_parts import name_from
-from mercer.files.liblinear_estimator import LiblinearFile
 from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_estimator import LibsvmFile
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
@@ -57,7 +56,7 @@ FORMATS: Final = {
     ),
     "liblinear": Format(
         begins=b"solver_type",
-        read=lambda content, path: LiblinearFile(parse_liblinear_model(content, path), path),
+        read=parse_liblinear_model,
         write=lambda model, path, _: write_liblinear_model(model.as_liblinear(), path),
     ),
     "svmlight": Format(
