@@ -166,8 +166,9 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
                 f"intervals of probabilities are there for method='venn-abers' and two classes, not for "
                 f"method={self.method!r} and {len(self.classes_)} classes"
             )
-        low, high = self.probabilities_.curves.intervals(f)  # type: ignore[attr-defined]  # only Venn–Abers has them
-        return low[:, 0], high[:, 0]
+        curves: Any = self.probabilities_.curves  # of which Venn–Abers' alone have intervals
+        low, high = curves.interval(0, f[:, 0])
+        return low, high
 
     def p_values(self, X: Any) -> Floats:
         """For each class, the share of its own samples that fit it no better than this one does."""

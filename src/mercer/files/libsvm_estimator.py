@@ -121,13 +121,13 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
     return _model(machine, label_order, *libsvm_kernel(machine.kernel_))
 
 
-def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
+def layout_of(machine: Estimator) -> LibsvmModel:
     """What LIBSVM's file holds of a fitted estimator but for its kernel, which may be any.
 
     Its support vectors are the numbers of the rows.
     """
     check_is_fitted(machine)
-    return _model(machine, label_order, "precomputed", {})
+    return _model(machine, None, "precomputed", {})
 
 
 def _model(machine: Estimator, label_order: Any, kernel_type: str, numbers: dict[str, float]) -> LibsvmModel:
@@ -224,10 +224,7 @@ def _vectors(machine: Estimator, kernel_type: str) -> sp.csr_array:
         serials = np.asarray(machine.support_, dtype=np.float64) + 1
         n = len(serials)
         return sp.csr_array((serials, np.zeros(n, dtype=np.int32), np.arange(n + 1, dtype=np.int32)), shape=(n, 1))
-    vectors = machine.support_vectors_
-    rows = (
-        sp.csr_array(vectors, dtype=np.float64) if not is_sparse(vectors) else sp.csr_array(vectors.astype(np.float64))
-    )
+    rows = sp.csr_array(machine.support_vectors_.astype(np.float64))
     rows.sort_indices()
     return rows
 
