@@ -15,7 +15,6 @@ from mercer.errors import ModelFormatError
 from mercer.files.c.export import export_c
 from mercer.files.exported_parts import name_from
 from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_model
-from mercer.files.libsvm_estimator import LibsvmFile
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
 from mercer.files.mercer_file.container import HEAD, is_container
 from mercer.files.mercer_file.mercer_model import MercerFile
@@ -51,7 +50,7 @@ FORMATS: Final = {
     ),
     "libsvm": Format(
         contains=b"svm_type",
-        read=lambda content, path: LibsvmFile(parse_libsvm_model(content, path), path),
+        read=parse_libsvm_model,
         write=lambda model, path, _: write_libsvm_model(model.as_libsvm(), path),
     ),
     "liblinear": Format(
@@ -61,7 +60,7 @@ FORMATS: Final = {
     ),
     "svmlight": Format(
         begins=b"SVM-light",
-        read=lambda content, path: LibsvmFile(parse_svmlight_model(content, path), path),
+        read=parse_svmlight_model,
         write=lambda model, path, _: write_svmlight_model(model.as_libsvm(), path),
     ),
     "onnx": Format(

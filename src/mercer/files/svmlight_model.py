@@ -76,6 +76,7 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
         vectors[order],
         (1, -1),
         (int(positive.sum()), int((~positive).sum())),
+        name=name,
     )
 
 
