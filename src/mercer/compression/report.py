@@ -249,15 +249,9 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     rows = np.arange(len(values))
     won = wins(values, k)
     best = np.argmax(won, axis=1)
-    first, second = np.triu_indices(k, 1)
-    sure, open_ = np.zeros_like(won), np.zeros_like(won)
-    for pair, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-        ahead = values[:, pair] > 0
-        sure[:, a] += safe[:, pair] & ahead
-        sure[:, b] += safe[:, pair] & ~ahead
-        open_[:, a] += ~safe[:, pair]
-        open_[:, b] += ~safe[:, pair]
-    least, most = sure[rows, best][:, None], sure + open_
+    first, second = (np.eye(k)[classes] for classes in np.triu_indices(k, 1))  # a row for each pair
+    sure = (safe & (values > 0)) @ first + (safe & (values <= 0)) @ second
+    least, most = sure[rows, best][:, None], sure + ~safe @ (first + second)
     after = np.arange(k) > best[:, None]
     beaten = (least > most) | ((least == most) & after & (not break_ties))
     beaten[rows, best] = True
