@@ -16,8 +16,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
 from mercer.compression.class_groups import Groups, matched_in_groups
-from mercer.compression.matching import Samples
-from mercer.compression.positions import refined
+from mercer.compression.matching import Samples, refined
 from mercer.compression.target import Span, Target
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
