@@ -19,8 +19,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.files.c.text import function, in_order, integers, prediction, prototypes
-from mercer.files.c.trial import scaled_rows
-from mercer.files.exported_parts import Parts, before
+from mercer.files.exported_parts import Parts, before, scaled_rows
 from mercer.kernels.matrices import dense
 
 # Bits of a scaled row and of a vector, without the sign, and how many times the largest entry of a vector a row may be.
