@@ -105,15 +105,12 @@ class Listener(Protocol):
 
     def wanted(self, name: int, fold: int) -> bool:
         """Whether this fit is still wanted."""
-        ...
 
     def told(self, name: int, fold: int, fit: FoldFit) -> None:
         """It is there."""
-        ...
 
     def failed(self, name: int, fold: int, error: Exception) -> None:
         """It could not be made."""
-        ...
 
 
 def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
