@@ -78,7 +78,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     while True:
         violation = field.violation()[0]
         if report is not None:
-            report(partial(_words, field, stop.done + steps, violation), stop.times_tol(violation))
+            reached = field.beta, field.u, stop.done + steps, violation, field.shrunk
+            report(partial(line_of, problem, *reached), stop.times_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
@@ -154,18 +155,9 @@ class _Blocks:
         except _core.OutOfTime:
             return Solution(before, 0, "max_time")
         most = (self._before_newton if everything and self._steps else INNER_STEPS) * len(J)
-        taken, left_over, reason = _core.smo(
-            K,
-            h,
-            after,
-            problem.lower[J],
-            problem.upper[J],
-            d,
-            problem.group[J],
-            stop.tol,
-            min(most, stop.max_iter),
-            stop.seconds,
-        )
+        box = (problem.lower[J], problem.upper[J], d, problem.group[J])
+        limits = (stop.tol, min(most, stop.max_iter), stop.seconds)
+        taken, left_over, reason = _core.smo(K, h, after, *box, *limits)
         if reason == "nonfinite":
             raise overflow(field.gram, np.abs(problem.upper - problem.lower))
         self._steps += taken
@@ -258,12 +250,8 @@ def solve_one_block(
     return Solution(after, steps, ends.get(reason, "stalled"))
 
 
-def _words(field: Field, steps: int, violation: float) -> str:
-    """A line about how far the loop is."""
-    return line_of(field.problem, field.beta, field.u, steps, violation, field.shrunk)
-
-
 def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
+    """A line about how far a solve is."""
     found = certificate_of(problem, beta, Ball(u, np.zeros(len(u))), "stationarity", "float64")
     told = violation if violation < math.inf else found.violation
     return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)

@@ -134,18 +134,10 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
         J = field.violators(q, KEPT_SHARE)
         before, e = field.beta[J], field.excess(J)
         after = before.copy()
-        taken, _, reason = _core.joint(
-            field.block(J),
-            e,
-            after,
-            problem.y[J],
-            problem.C[J],
-            problem.shared,
-            problem.shift,
-            max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
-            min(INNER_STEPS * len(J), stop.max_iter - steps),
-            left.seconds,
-        )
+        goal = max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol)
+        machine = (problem.y[J], problem.C[J], problem.shared, problem.shift)
+        limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), left.seconds)
+        taken, _, reason = _core.joint(field.block(J), e, after, *machine, *limits)
         if reason == "nonfinite":
             raise overflow(gram, problem.C)
         steps += taken

@@ -115,26 +115,11 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     passes, factor = 0 if start is None else start.steps, 1.0
     while True:
         before, left = float(beta.sum()), max(0, max_passes - passes)
-        taken, _, _, ended = steps.descend(
-            problem.p - origin if multipliers else problem.p,
-            problem.lower,
-            problem.upper,
-            problem.d,
-            problem.epsilon,
-            rows.lengths,
-            B,
-            beta,
-            w,
-            b,
-            problem.value(beta, inner(w, w)) - origin * before,
-            not multipliers,
-            state,
-            factor * stop.tol,
-            factor * stop.gap_tol,
-            min(left, 5) if multipliers else left,
-            stop.seconds,
-            shrinking,
-        )
+        p = problem.p - origin if multipliers else problem.p
+        fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.lengths)
+        value = problem.value(beta, inner(w, w)) - origin * before
+        limits = (factor * stop.tol, factor * stop.gap_tol, min(left, 5) if multipliers else left, stop.seconds)
+        taken, _, _, ended = steps.descend(p, *fixed, B, beta, w, b, value, not multipliers, state, *limits, shrinking)
         # A call that converges within its first pass counts as one, so that the limit is reached in the end.
         passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
         if ended == "unsettled" and not multipliers and passes < max_passes:

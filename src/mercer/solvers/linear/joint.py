@@ -54,7 +54,9 @@ def solve_joint_linear(
     `gram` makes the Gram matrix of the rows, if there may be one.
     """
     B, steps = math.sqrt(problem.shift), rows.descent
-    beta = np.zeros((rows.n, problem.n_classes)) if start is None else _within_bounds(problem, start.beta)
+    beta = np.zeros((rows.n, problem.n_classes))
+    if start is not None:
+        beta = np.ascontiguousarray(problem.within_bounds(start.beta))
     if steps is None:
         if gram is None:
             raise ValueError(
@@ -69,21 +71,9 @@ def solve_joint_linear(
     while True:
         # Afresh from β, which drops the rounding that many small steps have added up.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
-        taken, _, _, ended = steps.descend_joint(
-            problem.y.astype(np.int64, copy=False),
-            problem.C,
-            rows.lengths,
-            B,
-            flat,
-            w,
-            w_bias,
-            state,
-            factor * stop.tol,
-            factor * stop.gap_tol,
-            min(stop.max_iter, pause) - passes,
-            stop.seconds,
-            shrinking,
-        )
+        fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.lengths, B)
+        limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
+        taken, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
         passes += taken
         W, certificate = certify_joint_rows(problem, rows, beta)
         if report is not None:
@@ -127,9 +117,3 @@ def _by_ascent(
     elif reason == "converged":
         reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
     return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, words), certificate
-
-
-def _within_bounds(problem: JointProblem, beta: Floats) -> Floats:
-    """β with each sample's coefficients scaled down to its own bound."""
-    total = beta[np.arange(problem.n), problem.y]
-    return np.ascontiguousarray(beta * np.minimum(1.0, problem.C / np.maximum(total, problem.C))[:, None])

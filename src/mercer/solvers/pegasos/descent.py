@@ -75,9 +75,8 @@ class LinearSpace:
             _core.pegasos_dense(self.X, *rest)
 
     def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
-        return LinearSpace(take(self.X, rows), bias=self.bias), LinearSpace(
-            take(self.X, others), bias=self.bias
-        ).outputs
+        kept, left_out = (LinearSpace(take(self.X, some), bias=self.bias) for some in (rows, others))
+        return kept, left_out.outputs
 
     def outputs(self, w: Floats) -> Floats:
         d = self.X.shape[1]
@@ -143,21 +142,9 @@ class KernelSpace:
         counts = None if call.counts is None else call.counts[machine]
         t, done = iterates.t, 0
         while True:
-            made, scale, mass, norm2 = _core.pegasos_kernel(
-                self._rows,
-                self._slot,
-                self.shift,
-                u,
-                signs,
-                draws[done:],
-                call.lam,
-                t + done,
-                call.project,
-                float(iterates.norm2[machine]),
-                theta[old:],
-                total[old:],
-                counts,
-            )
+            values = (self._rows, self._slot, self.shift, u)
+            steps = (draws[done:], call.lam, t + done, call.project, float(iterates.norm2[machine]))
+            made, scale, mass, norm2 = _core.pegasos_kernel(*values, signs, *steps, theta[old:], total[old:], counts)
             total[:old] += mass * theta[:old]
             theta[:old] *= scale
             iterates.norm2[machine] = norm2
