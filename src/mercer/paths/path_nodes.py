@@ -90,9 +90,6 @@ class Nodes:
             "gap_": np.array(self.gaps),
         }
 
-    def problem_at(self, C: float) -> DualProblem:
-        return at_price(self.problem, C)
-
     def at(self, C: float) -> tuple[Floats, float, bool]:
         """β, b, and whether they are what is promised: here the gap between two fits is."""
         prices = [node.C for node in self.nodes]
