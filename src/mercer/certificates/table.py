@@ -83,10 +83,10 @@ class CertificateTable(Sequence[Certificate]):
 
     def among(self, n: int, which: Indices) -> CertificateTable:
         """These certificates as those of the sub-problems `which` of n, with zeros for the others."""
-        values = [np.zeros(n) for _ in range(4)]
-        kkt = {name: np.zeros(n) for name in self.kkt}
-        rest = np.zeros(n, dtype=np.intp), np.zeros((n, self.b.shape[1])), self.precision
-        whole = CertificateTable(*values, kkt, self.proves, *rest)
+        primal, dual, gap, violation = np.zeros((4, n))
+        kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
+        b = np.zeros((n, self.b.shape[1]))
+        whole = CertificateTable(primal, dual, gap, violation, kkt, self.proves, worst, b, self.precision)
         whole.take(which, self)
         return whole
 

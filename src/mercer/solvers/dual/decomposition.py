@@ -22,7 +22,7 @@ from mercer.certificates.dual import certificate_of
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Field, Gram, Provable
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.block_steps import (
     BLOCK,
     FLOOR,
@@ -63,7 +63,7 @@ _FEWEST_CHANGES = 2_000_000
 _NEWTON_STEPS_SHARE = 1 / 200
 
 
-def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
+def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached.
 
     Where the Gram asks for larger working sets than one block, this loop also solves the problem on each of them.
@@ -77,9 +77,8 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     noise = RoundingNoise(gram, problem, field.beta)
     while True:
         violation = field.violation()[0]
-        if report is not None:
-            reached = field.beta, field.u, stop.done + steps, violation, field.shrunk
-            report(partial(line_of, problem, *reached), stop.times_tol(violation))
+        reached = field.beta, field.u, stop.done + steps, violation, field.shrunk
+        stop.tell(partial(line_of, problem, *reached), stop.times_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
@@ -103,7 +102,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         h, before = field.gradient(J), field.beta[J]
         if nested:
             asked = _inner_stop(stop.after(steps), goal, field.beta, J)
-            found = decompose(field.inside(J), asked, None, shrinking)
+            found = decompose(field.inside(J), asked, shrinking)
         else:
             found = blocks.solve(J, h, violation, replace(left.after(steps), tol=goal), everything)
         steps, after = steps + found.steps, found.beta
@@ -133,7 +132,7 @@ def _inner_stop(stop: Stop, tol: float, beta: Floats, J: Indices) -> Stop:
     """The limits of the problem on J: its proof is that of all variables, so the others' share is kept back as well."""
     others = beta.copy()
     others[J] = 0.0
-    return replace(stop.before_proof(others), tol=tol, proof_seconds=stop.proof_seconds)
+    return replace(stop.before_proof(others), tol=tol, proof_seconds=stop.proof_seconds, report=None)
 
 
 class _Blocks:
@@ -209,7 +208,6 @@ def solve_one_block(
     u: Floats | None,
     precision: Precision,
     stop: Stop,
-    report: Report | None,
 ) -> Solution:
     """What `decompose` does first with such a problem, without the field that it does not need.
 
@@ -223,10 +221,9 @@ def solve_one_block(
         active.choose(np.arange(len(beta)))
         violation = active.ends()[0]
     h = problem.p if u is None else problem.gradient(beta, u)
-    if report is not None:
-        start = np.zeros(gram.n) if u is None else u
-        missed = stop.times_tol(violation) if violation < math.inf else math.nan
-        report(partial(line_of, problem, beta, start, stop.done, violation), missed)
+    start = np.zeros(gram.n) if u is None else u
+    missed = stop.times_tol(violation) if violation < math.inf else math.nan
+    stop.tell(partial(line_of, problem, beta, start, stop.done, violation), missed)
     if violation <= stop.tol:
         return Solution(beta, 0, "converged")
     left = stop.before_proof(beta)

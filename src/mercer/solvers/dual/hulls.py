@@ -29,7 +29,7 @@ from mercer.certificates.hulls import Centring, before_division, hard_margin_cer
 from mercer.gram.gram import Gram
 from mercer.problems.classification import hulls, rho_and_b, soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Solve, Stop
+from mercer.solution import Solution, Solve, Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solver import Solver
 
@@ -107,7 +107,6 @@ def solve_hulls(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
@@ -118,7 +117,7 @@ def solve_hulls(
     The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there. The proof
     of `reduced` hulls counts the roundings of that division, which comes later.
     """
-    solve = partial(inner_solver, report=report, shrinking=shrinking)
+    solve = partial(inner_solver, shrinking=shrinking)
     solution, certificate = _nearest_points(problem, gram, stop, start, solve, reduced)
     if not reduced:
         return solution, certificate
@@ -168,7 +167,6 @@ def solve_hard_margin(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
@@ -179,13 +177,12 @@ def solve_hard_margin(
     `centring` says what was done to the samples; a b whose rounding exceeds the tolerance is a "rounding floor".
     """
     if not len(problem.totals):
-        inner = partial(inner_solver, report=report, shrinking=shrinking)
-        return _through_origin(problem.p, gram, stop, start, inner)
+        return _through_origin(problem.p, gram, stop, start, partial(inner_solver, shrinking=shrinking))
     two = hulls(problem.p)
     if start is not None:
         half = 0.5 * float(np.abs(start).sum())
         start = two.nearest_feasible(start / half) if half > 0 else None
-    solution, certificate = solve_hulls(two, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver)
+    solution, certificate = solve_hulls(two, gram, stop, start, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > np.finfo(float).tiny:  # nothing can be divided by it
         proof = hard_margin_certificate(certificate, 1.0, 0.0, centring.moved)

@@ -27,7 +27,7 @@ from mercer.arrays import inner
 from mercer.certificates.certificate import Certificate
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.linear.newton import FEW_COLUMNS, few_columns, newton
 from mercer.solvers.linear.referee import LinearSolution, Point, Referee
 from mercer.solvers.qp import NAMES, solve_linear_by_qp
@@ -51,7 +51,6 @@ def solve_linear(
     rows: Rows,
     stop: Stop,
     start: LinearSolution | None = None,
-    report: Report | None = None,
     *,
     solver: str = "auto",
     seed: int = 0,
@@ -59,7 +58,7 @@ def solve_linear(
 ) -> tuple[LinearSolution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; `solver` is "auto" or one of METHODS."""
     method, why = choose(rows) if solver == "auto" else (METHODS[solver], "asked for")
-    referee = Referee(problem, rows, stop, report)
+    referee = Referee(problem, rows, stop)
     begin = None if start is None else Point(start.w, float(start.b), start.beta)
     if method == "newton":
         last = newton(referee, begin, referee.judge)

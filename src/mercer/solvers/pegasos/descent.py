@@ -18,7 +18,7 @@ from mercer.certificates.descent import FeatureSpace, certify_descent
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.problems.pegasos import PegasosProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.pegasos.iterates import Counts, Iterates, Trail, draw, one_pass
@@ -142,9 +142,10 @@ class KernelSpace:
         counts = None if call.counts is None else call.counts[machine]
         t, done = iterates.t, 0
         while True:
-            values = (self._rows, self._slot, self.shift, u)
-            steps = (draws[done:], call.lam, t + done, call.project, float(iterates.norm2[machine]))
-            made, scale, mass, norm2 = _core.pegasos_kernel(*values, signs, *steps, theta[old:], total[old:], counts)
+            made, scale, mass, norm2 = _core.pegasos_kernel(
+                self._rows, self._slot, self.shift, u, signs, draws[done:], call.lam, t + done, call.project,
+                float(iterates.norm2[machine]), theta[old:], total[old:], counts,
+            )  # fmt: skip
             total[:old] += mass * theta[:old]
             theta[:old] *= scale
             iterates.norm2[machine] = norm2
@@ -278,7 +279,6 @@ def solve_pegasos(
     place: Space,
     stop: Stop,
     start: Iterates | None = None,
-    report: Report | None = None,
     *,
     seed: int,
     epochs: int | None = None,
@@ -334,8 +334,7 @@ def solve_pegasos(
             reason = "early stopping"
         elif made < len(draws):
             reason = "max_time"
-        if report is not None:
-            report(partial(_words, done, iterates.t, stopping))
+        stop.tell(partial(_words, done, iterates.t, stopping))
     chosen = iterates if stopping is None or stopping.best is None else stopping.best
     w = chosen.finite_output(problem.lam, average)
     f = np.array([place.outputs(each) for each in w])
