@@ -124,6 +124,7 @@ def test_exact_values_do_not_cancel(kernel, kind):
 @pytest.mark.parametrize("level", _core.levels())
 def test_exact_values_are_exact_on_every_processor(level):
     code = """
+from dataclasses import replace
 import numpy as np, scipy.sparse as sp
 from mercer.gram.prepared import Lowering, PreparedSamples
 from mercer.kernels import Gaussian, Laplacian
