@@ -102,7 +102,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         return Tasks(Task(name, problem, solve_mode) for name, problem in zip(names, problems, strict=True))
 
     def _processes(self, X: Any, kernel: Kernel) -> list[LaplaceProcess]:
-        return [LaplaceProcess(X, y, kernel=kernel, sample_weight=self._weight_) for y in self._signs_.T]
+        return [LaplaceProcess(X, y, self._weight_, kernel=kernel) for y in self._signs_.T]
 
     def _solve(
         self, fit: Fit, tasks: Tasks[RepresenterProblem], progress: Progress, starts: list[Any]

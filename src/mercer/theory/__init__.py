@@ -22,7 +22,6 @@ from mercer.theory.complexity import (
 )
 from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
 from mercer.theory.few_errors import FewestErrors, SlackPower, fewest_errors, least_slack_power, slack_power_sum
-from mercer.theory.gaussian_process import GaussianProcess
 from mercer.theory.margin_bounds import (
     Ball,
     Perceptron,
@@ -71,7 +70,6 @@ __all__ = [
     "Bound",
     "Complexity",
     "FewestErrors",
-    "GaussianProcess",
     "Insight",
     "IterationPath",
     "Perceptron",

@@ -422,12 +422,6 @@ _SHARED: Final = {
     y : array of shape (n_samples,) or (n_samples, n_outputs)
         Their targets.
 """,
-    "new samples, noise": """
-    X : array, CSR matrix or list of strings
-        New samples.
-    noise : bool, default=False
-        Add the noise of a target of weight 1.
-""",
     "ax": """
     ax : matplotlib axes, optional
         Where to draw; default: a new figure.
