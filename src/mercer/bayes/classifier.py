@@ -143,13 +143,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def latent_mean_and_variance(self, X: Data) -> tuple[Floats, Floats]:
-        """The mean and the variance of f at samples; with several classes a column for each.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The mean and the variance of f at samples; with several classes a column for each."""
         processes, new = self._process(), self._to_decide(X)
         mean, variance = (np.column_stack(side) for side in zip(*(one.latent(new) for one in processes), strict=True))
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)
@@ -164,11 +158,6 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample, averaged over f; several classes have each its own against all others, scaled to
         add up to 1.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
         """
         P = self._averaged(X)
         if len(self.classes_) == 2:
@@ -176,24 +165,12 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
     def decision_function(self, X: Data) -> Floats:
-        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others."""
         values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     def predict(self, X: Data) -> np.ndarray:
-        """The most probable class of each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The most probable class of each sample."""
         check_is_fitted(self)
         odds = self.decision_function(X)
         return np.asarray(self.classes_[winner(odds[:, None] if odds.ndim == 1 else odds)])

@@ -149,13 +149,7 @@ class RankSVM(MachineMethods, Machine):
         self._expansion_ = expansion_of(fit, beta[used, None], self.intercept_, used)
 
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group."""
         return np.asarray(self._decision(X)[:, 0])
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:

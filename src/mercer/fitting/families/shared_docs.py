@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from textwrap import dedent, indent
@@ -444,8 +445,22 @@ _SHARED: Final = {
 Documented = TypeVar("Documented", bound=type | Callable[..., Any])
 
 
+# Added to the docstring of a method that takes samples alone and says no more of them.
+_SAMPLES_ALONE: Final = """
+
+Parameters
+----------
+X : array, CSR matrix or sequence of samples
+    As in `fit`.
+"""
+
+
 def shared_docs(thing: Documented) -> Documented:
     """Fill in the shared paragraphs of the docstring of a class, function or method, which may name others."""
+    for method in filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ()):
+        taken = method.__code__.co_varnames[: method.__code__.co_argcount]
+        if taken == ("self", "X") and method.__doc__ and "Parameters" not in method.__doc__:
+            method.__doc__ = inspect.cleandoc(method.__doc__) + _SAMPLES_ALONE
     while thing.__doc__ and _PLACE.search(thing.__doc__):  # there is none under python -OO
         thing.__doc__ = _PLACE.sub(
             lambda place: indent(dedent(_SHARED[place[2]]).lstrip("\n"), place[1]), thing.__doc__
