@@ -13,11 +13,11 @@ from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
 from mercer.bayes.optimising import Optimising, own_vectors
 from mercer.data.labels import signs, winner
+from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, MachineMethods
-from mercer.fitting.pipeline.state import Array, BoundKernel, Function, fitted
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
@@ -27,7 +27,7 @@ from mercer.problems.representer import RepresenterProblem
 
 
 @shared_docs
-class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
+class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     """Gaussian process classification by Laplace's approximation, its mode certified.
 
     P(y = ±1 | f) = 1/(1 + e^(−yf)). The posterior of f is replaced by a normal one around its mode, which is
@@ -72,27 +72,14 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     """
 
     _: KW_ONLY
-    max_time: float | None = None
-    kernel: KernelChoice = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
     tol: float = 1e-13
-    cache_size: float = 1000
 
     FITTED = fitted(
-        CERTIFIED,
-        kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
-        dual_coef_=Array("outputs", None),
         log_marginal_likelihood_value_=Array(None, single=True),
         laplace_correction_=Array("outputs"),
         _weight_=Array("vectors", required=True),
         _signs_=Array("vectors", "outputs", required=True),
     )
-
-    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return 1
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
         self._weight_ = freeze(np.array(fit.merged.weight))
