@@ -37,14 +37,12 @@ class RankSVM(RepresentedMachine):
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data: 32 bytes times n_samples², or, with kernel="linear" on fewer
         columns than rows, times n_samples · n_features.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+    %(verbose)s
     max_iter : int, default=-1
         Limit on Newton steps; −1 stands for 500.
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 
     Attributes
     ----------
@@ -58,10 +56,7 @@ class RankSVM(RepresentedMachine):
     intercept_ : array of shape (1,)
         0: only differences of f count.
     n_iter_ : int
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(kernel with its numbers)s
 
     Examples
     --------
