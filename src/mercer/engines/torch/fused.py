@@ -1,19 +1,22 @@
 """Gaussian values on a GPU, and their sums without a matrix in memory, in Triton where torch brings it.
 
-float32, for solvers: products, powers of two and sums in one kernel; sums run over a block of columns in float32 and
-over blocks in float64. Products are made of three with TF32's digits each, whose sum has float32's. float64, for
-proofs: the polynomial of `numbers.py`, in additions and multiplications alone.
+float32, for solvers and predictions: products, powers of two and sums in one kernel; sums run over a block of columns
+in the precision of the weights and over blocks in float64. Products are made of three with TF32's digits each, whose
+sum has nearly float32's. float64, for proofs: the polynomial of `numbers.py`, in additions and multiplications alone.
 
 Rows are padded with zeros to a number of features that the kernels know when they are compiled (`padded`).
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
 from mercer import _core
 from mercer.engines.torch.numbers import POWERS, torch
+from mercer.engines.torch.sparse import products
 
 triton: Any
 tl: Any
@@ -28,11 +31,20 @@ _NARROW, _STEP = 64, 32
 _WIDE_TILE = 128, 64
 # Columns that one call adds up, in float64 and of wide rows: Ctrl-C waits for it.
 _COLUMNS_AT_ONCE, _WIDE_COLUMNS = 32_768, 8_192
+# Sums with more columns of weights than this are left to torch: values of a tile serve all of them there.
+_MOST_OUTPUTS = 64
+# Triton's interpreter runs the kernels on this machine, for tests.
+_INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 def available(rows: Any) -> bool:
     """Whether there is Triton for the device of these rows."""
-    return triton is not None and rows.device.type == "cuda"
+    return triton is not None and (rows.device.type == "cuda" or _INTERPRETED)
+
+
+def _on(x: Any) -> AbstractContextManager[Any]:
+    """Triton starts kernels on the current device."""
+    return torch.cuda.device(x.device) if x.device.type == "cuda" else nullcontext()
 
 
 def narrow(x: Any) -> bool:
@@ -70,11 +82,31 @@ if triton is not None:
             weight = tl.load(C + c, mask=c < m, other=0.0)
             t = tl.dot(x, z, input_precision="tf32x3")
             values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
-            total += tl.sum(values * weight[None, :], 1).to(tl.float64)
+            total += tl.sum(values.to(weight.dtype) * weight[None, :], 1).to(tl.float64)
         tl.store(OUT + r, total, mask=r < n)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _wide32(X, NX, Z, NZ, C, OUT, n, m, d, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _several32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """P columns of weights in float64."""
+        r = tl.program_id(0) * BM + tl.arange(0, BM)
+        k, p = tl.arange(0, D), tl.arange(0, P)
+        x = tl.load(X + r[:, None].to(tl.int64) * D + k[None, :], mask=r[:, None] < n, other=0.0)
+        nx = tl.load(NX + r, mask=r < n, other=0.0)
+        total = tl.zeros([BM, P], tl.float64)
+        for start in range(0, m, BM):
+            c = start + tl.arange(0, BM)
+            z = tl.load(Z + c[None, :] * D + k[:, None], mask=c[None, :] < m, other=0.0)
+            nz = tl.load(NZ + c, mask=c < m, other=0.0)
+            weight = tl.load(C + c[:, None] * P + p[None, :], mask=c[:, None] < m, other=0.0)
+            t = tl.dot(x, z, input_precision="tf32x3")
+            values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
+            total = tl.dot(values.to(tl.float64), weight, total, out_dtype=tl.float64)
+        tl.store(OUT + r[:, None].to(tl.int64) * P + p[None, :], total, mask=r[:, None] < n)
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _wide32(  # type: ignore[no-untyped-def]  # Triton reads it
+        X, NX, Z, NZ, C, OUT, n, m, d, one, APART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+    ):
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         column = tl.program_id(1)
         c = column * BN + tl.arange(0, BN)
@@ -83,12 +115,16 @@ if triton is not None:
         for start in range(0, d, BK):
             x = tl.load(X + r[:, None].to(tl.int64) * d + (start + k)[None, :], mask=r[:, None] < n, other=0.0)
             z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=c[None, :] < m, other=0.0)
-            t = tl.dot(x, z, t, input_precision="tf32x3")
+            if APART:  # Triton would undo a plain sum, and tensor cores cut digits of what they add to
+                t = tl.fma(tl.dot(x, z, input_precision="tf32x3"), one, t)
+            else:
+                t = tl.dot(x, z, t, input_precision="tf32x3")
         nx = tl.load(NX + r, mask=r < n, other=0.0)
         nz = tl.load(NZ + c, mask=c < m, other=0.0)
         weight = tl.load(C + c, mask=c < m, other=0.0)
         values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
-        tl.store(OUT + column.to(tl.int64) * n + r, tl.sum(values * weight[None, :], 1), mask=r < n)
+        total = tl.sum(values.to(weight.dtype) * weight[None, :], 1)
+        tl.store(OUT + column.to(tl.int64) * n + r, total, mask=r < n)
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _tile32(X, NX, Z, NZ, OUT, n, m, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
@@ -212,13 +248,51 @@ if triton is not None:
         tl.store(TOLD, tl.load(TOLD) + steps)
 
 
-def sums32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
-    """Σ_j w_j 2^−(N_i + N_j − ⟨x_i, z_j⟩) of padded rows in float32 values, summed in float64."""
+def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+    """Σ_j w_j 2^−(N_i + N_j − ⟨x_i, z_j⟩) of padded rows, summed in float64; wide float64 rows are a tile at a time.
+
+    Float32 values are added up in the weights' precision over a block of columns.
+    """
+    if x.dtype == torch.float32:
+        return (
+            _sums_of32(x, x_norms, z, z_norms, weights)
+            if weights.ndim == 1
+            else _several(x, x_norms, z, z_norms, weights)
+        )
+    if adds_all(x):
+        return narrow64(x, x_norms, z, z_norms, weights)
+    return sums64(products(x, z), x_norms, z_norms, weights)
+
+
+def adds_all(x: Any) -> bool:
+    """Whether one call adds up any number of columns of these padded rows."""
+    return x.dtype == torch.float32 or (narrow(x) and multiplies64())
+
+
+def adds_several(x: Any, outputs: int) -> bool:
+    """Whether it does so for several columns of weights at once."""
+    return outputs <= _MOST_OUTPUTS and x.dtype == torch.float32 and narrow(x) and multiplies64()
+
+
+def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+    n, m, outputs = len(x), len(z), weights.shape[1]
+    width = max(16, triton.next_power_of_2(outputs))
+    weights = torch.nn.functional.pad(weights, (0, width - outputs))
+    out = torch.empty((n, width), dtype=torch.float64, device=x.device)
+    with _on(x):
+        _several32[(triton.cdiv(n, 64),)](
+            x, x_norms, z, z_norms, weights, out, n, m, D=x.shape[1], P=width, BM=64, num_warps=4
+        )
+    return out[:, :outputs]
+
+
+def _sums_of32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     n, m, d = len(x), len(z), x.shape[1]
-    with torch.cuda.device(x.device):
+    careful = weights.dtype == torch.float64  # for predictions, whose sums may cancel
+    with _on(x):
         if narrow(x):
             out = torch.empty(n, dtype=torch.float64, device=x.device)
-            rows, columns = 128, 64
+            rows, columns = 64 if careful else 128, 64
             _sums32[(triton.cdiv(n, rows),)](
                 x, x_norms, z, z_norms, weights, out, n, m, D=d, BM=rows, BN=columns, num_warps=4
             )
@@ -228,10 +302,10 @@ def sums32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
         for start in range(0, m, _WIDE_COLUMNS):
             some = slice(start, start + _WIDE_COLUMNS)
             count = len(z[some])
-            parts = torch.empty((triton.cdiv(count, columns), n), dtype=torch.float32, device=x.device)
+            parts = torch.empty((triton.cdiv(count, columns), n), dtype=weights.dtype, device=x.device)
             _wide32[(triton.cdiv(n, rows), len(parts))](
-                x, x_norms, z[some], z_norms[some], weights[some], parts, n, count, d,
-                BM=rows, BN=columns, BK=_STEP, num_warps=4, num_stages=3,
+                x, x_norms, z[some], z_norms[some], weights[some], parts, n, count, d, 1.0,
+                APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=4, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out
@@ -241,22 +315,20 @@ def tile32(x: Any, x_norms: Any, z: Any, z_norms: Any) -> Any:
     """2^−(N_i + N_j − ⟨x_i, z_j⟩) of narrow padded rows."""
     n, m = len(x), len(z)
     out = torch.empty((n, m), dtype=torch.float32, device=x.device)
-    with torch.cuda.device(x.device):
+    with _on(x):
         _tile32[(triton.cdiv(n, 64), triton.cdiv(m, 64))](
             x, x_norms, z, z_norms, out, n, m, D=x.shape[1], BM=64, BN=64, num_warps=4
         )
     return out
 
 
-def sums64(products: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
+def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
     """Those sums in float64, from a tile of inner products."""
-    n, m = products.shape
-    out = torch.empty(n, dtype=torch.float64, device=products.device)
-    powers = torch.tensor(POWERS, dtype=torch.float64, device=products.device)
-    with torch.cuda.device(products.device):
-        _sums64[(triton.cdiv(n, 4),)](
-            products, x_norms, z_norms, weights, powers, out, n, m, COUNT=len(POWERS), BM=4, BN=512
-        )
+    n, m = t.shape
+    out = torch.empty(n, dtype=torch.float64, device=t.device)
+    powers = torch.tensor(POWERS, dtype=torch.float64, device=t.device)
+    with _on(t):
+        _sums64[(triton.cdiv(n, 4),)](t, x_norms, z_norms, weights, powers, out, n, m, COUNT=len(POWERS), BM=4, BN=512)
     return out
 
 
@@ -265,7 +337,7 @@ def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     n, d = x.shape
     out = torch.zeros(n, dtype=torch.float64, device=x.device)
     part, powers = torch.empty_like(out), torch.tensor(POWERS, dtype=torch.float64, device=x.device)
-    with torch.cuda.device(x.device):
+    with _on(x):
         for start in range(0, len(z), _COLUMNS_AT_ONCE):
             some = slice(start, start + _COLUMNS_AT_ONCE)
             _core.check_stop()
@@ -287,7 +359,7 @@ def pair_steps(
     """
     q = len(K)
     out = torch.empty_like(beta)
-    with torch.cuda.device(K.device):
+    with _on(K):
         _pair_steps[(1,)](
             K, h, beta, lower, upper, d, ends, out, told, q, share, least, 20 * q,
             Q=triton.next_power_of_2(q), num_warps=8,
