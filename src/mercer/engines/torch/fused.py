@@ -42,7 +42,7 @@ def available(rows: Any) -> bool:
     return triton is not None and (rows.device.type == "cuda" or _INTERPRETED)
 
 
-def _on(x: Any) -> AbstractContextManager[Any]:
+def on(x: Any) -> AbstractContextManager[Any]:
     """Triton starts kernels on the current device."""
     return torch.cuda.device(x.device) if x.device.type == "cuda" else nullcontext()
 
@@ -68,7 +68,7 @@ def padded(x: Any, dtype: Any) -> Any:
 
 if triton is not None:
 
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _sums32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
@@ -85,7 +85,7 @@ if triton is not None:
             total += tl.sum(values.to(weight.dtype) * weight[None, :], 1).to(tl.float64)
         tl.store(OUT + r, total, mask=r < n)
 
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _several32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, P: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """P columns of weights in float64."""
         r = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -169,7 +169,7 @@ if triton is not None:
             total += tl.sum(tl.where(inside, values * weight[None, :], 0.0), 1)
         tl.store(OUT + r, total, mask=r < n)
 
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _narrow64(X, NX, Z, NZ, C, P, OUT, n, m, D: tl.constexpr, COUNT: tl.constexpr, BM: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
@@ -185,67 +185,6 @@ if triton is not None:
             values = _power(tl.minimum(t - nx[:, None] - nz[None, :], 0.0), P, COUNT)
             total += tl.sum(values * weight[None, :], 1)
         tl.store(OUT + r, total, mask=r < n)
-
-    @triton.jit
-    def _first_of(h1, i1, room1, d1, low1, h2, i2, room2, d2, low2):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Of two that may grow the one with the larger gradient, and the larger of two minus those that may fall."""
-        one = (h1 > h2) | ((h1 == h2) & (i1 < i2))
-        return (
-            tl.where(one, h1, h2), tl.where(one, i1, i2), tl.where(one, room1, room2), tl.where(one, d1, d2),
-            tl.maximum(low1, low2),
-        )  # fmt: skip
-
-    @triton.jit
-    def _partner_of(g1, i1, room1, h1, c1, g2, i2, room2, h2, c2):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Of two partners the one with the larger gain."""
-        one = (g1 > g2) | ((g1 == g2) & (i1 < i2))
-        return (
-            tl.where(one, g1, g2), tl.where(one, i1, i2), tl.where(one, room1, room2), tl.where(one, h1, h2),
-            tl.where(one, c1, c2),
-        )  # fmt: skip
-
-    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _pair_steps(K, H, B, LOWER, UPPER, D, ENDS, OUT, TOLD, q, share, least, most, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
-        k = tl.arange(0, Q)
-        own = k < q
-        top, bottom = tl.load(ENDS), -tl.load(ENDS + 1)
-        goal = tl.maximum(share * (top - bottom), least).to(tl.float32)
-        # Gradients about the middle of the ends, as in the core: float32 resolves small differences there.
-        h = (tl.load(H + k, mask=own, other=0.0) - (0.5 * top + 0.5 * bottom)).to(tl.float32)
-        b, d = tl.load(B + k, mask=own, other=0.0), tl.load(D + k, mask=own, other=0.0)
-        lower, upper = tl.load(LOWER + k, mask=own, other=0.0), tl.load(UPPER + k, mask=own, other=0.0)
-        diagonal = (tl.load(K + k * q + k, mask=own, other=1.0) + d).to(tl.float32)
-        steps = 0
-        going = True
-        while going:
-            grows, falls = own & (b < upper), own & (b > lower)
-            high, i, room_i, d_i, low = tl.reduce(
-                (tl.where(grows, h, -float("inf")), k, upper - b, diagonal, tl.where(falls, -h, -float("inf"))),
-                0, _first_of,
-            )  # fmt: skip
-            going = (high + low > goal) & (steps < most)
-            if going:
-                k_i = tl.load(K + i * q + k, mask=own, other=0.0)
-                curve = tl.maximum(d_i + diagonal - 2.0 * k_i, 1e-7 * (d_i + diagonal))
-                above = high - h
-                gain = tl.where(falls & (above > 0), above * above / curve, -1.0)
-                best, j, room_j, h_j, c_j = tl.reduce((gain, k, b - lower, h, curve), 0, _partner_of)
-                k_j = tl.load(K + j * q + k, mask=own, other=0.0)
-                step = (high - h_j).to(tl.float64) / c_j.to(tl.float64)
-                step = tl.minimum(tl.minimum(step, room_i), room_j)
-                # A variable that rounding leaves beside its bound is on it.
-                beside = 8.9e-16 * tl.maximum(tl.abs(b), step)
-                at_i, at_j = k == i, k == j
-                up = tl.where(upper - b - step <= beside, upper, b + step)
-                down = tl.where(b - lower - step <= beside, lower, b - step)
-                b = tl.where(at_i, up, tl.where(at_j, down, b))
-                change = step.to(tl.float32)
-                own_d = tl.where(at_i, d, tl.where(at_j, -d, 0.0)).to(tl.float32)
-                h -= change * (k_i - k_j + own_d)
-                going = (step > 0) & (best > 0)
-                steps += 1
-        tl.store(OUT + k, b, mask=own)
-        tl.store(TOLD, tl.load(TOLD) + steps)
 
 
 def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
@@ -279,9 +218,9 @@ def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     width = max(16, triton.next_power_of_2(outputs))
     weights = torch.nn.functional.pad(weights, (0, width - outputs))
     out = torch.empty((n, width), dtype=torch.float64, device=x.device)
-    with _on(x):
+    with on(x):
         _several32[(triton.cdiv(n, 64),)](
-            x, x_norms, z, z_norms, weights, out, n, m, D=x.shape[1], P=width, BM=64, num_warps=4
+            x, x_norms, z, z_norms, weights, out, n, m, D=x.shape[1], P=width, BM=64, num_warps=8 if width > 16 else 4
         )
     return out[:, :outputs]
 
@@ -289,7 +228,7 @@ def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
 def _sums_of32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     n, m, d = len(x), len(z), x.shape[1]
     careful = weights.dtype == torch.float64  # for predictions, whose sums may cancel
-    with _on(x):
+    with on(x):
         if narrow(x):
             out = torch.empty(n, dtype=torch.float64, device=x.device)
             rows, columns = 64 if careful else 128, 64
@@ -315,7 +254,7 @@ def tile32(x: Any, x_norms: Any, z: Any, z_norms: Any) -> Any:
     """2^−(N_i + N_j − ⟨x_i, z_j⟩) of narrow padded rows."""
     n, m = len(x), len(z)
     out = torch.empty((n, m), dtype=torch.float32, device=x.device)
-    with _on(x):
+    with on(x):
         _tile32[(triton.cdiv(n, 64), triton.cdiv(m, 64))](
             x, x_norms, z, z_norms, out, n, m, D=x.shape[1], BM=64, BN=64, num_warps=4
         )
@@ -327,7 +266,7 @@ def sums64(t: Any, x_norms: Any, z_norms: Any, weights: Any) -> Any:
     n, m = t.shape
     out = torch.empty(n, dtype=torch.float64, device=t.device)
     powers = torch.tensor(POWERS, dtype=torch.float64, device=t.device)
-    with _on(t):
+    with on(t):
         _sums64[(triton.cdiv(n, 4),)](t, x_norms, z_norms, weights, powers, out, n, m, COUNT=len(POWERS), BM=4, BN=512)
     return out
 
@@ -337,7 +276,7 @@ def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     n, d = x.shape
     out = torch.zeros(n, dtype=torch.float64, device=x.device)
     part, powers = torch.empty_like(out), torch.tensor(POWERS, dtype=torch.float64, device=x.device)
-    with _on(x):
+    with on(x):
         for start in range(0, len(z), _COLUMNS_AT_ONCE):
             some = slice(start, start + _COLUMNS_AT_ONCE)
             _core.check_stop()
@@ -346,22 +285,4 @@ def narrow64(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
                 D=d, COUNT=len(POWERS), BM=64, num_warps=4,
             )  # fmt: skip
             out += part
-    return out
-
-
-def pair_steps(
-    K: Any, h: Any, beta: Any, lower: Any, upper: Any, d: Any, ends: Any, told: Any, share: float, least: float
-) -> Any:
-    """β after pair steps on one equality whose K is stored, at most twenty for each; `told` counts them.
-
-    `ends` are the largest gradient that may grow and minus the smallest that may fall, over all variables; steps end
-    where a share of their distance is left, or `least`.
-    """
-    q = len(K)
-    out = torch.empty_like(beta)
-    with _on(K):
-        _pair_steps[(1,)](
-            K, h, beta, lower, upper, d, ends, out, told, q, share, least, 20 * q,
-            Q=triton.next_power_of_2(q), num_warps=8,
-        )  # fmt: skip
     return out

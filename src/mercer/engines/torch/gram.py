@@ -360,7 +360,7 @@ class TorchGram:
         left, right = left.made(), right.made()
         if dtype == torch.float32 and source.formula.fuses and fused.narrow(left.parts[0][0]):
             values = fused.tile32(*left.parts[0], *right.parts[0])
-            return values if source.formula.scale == 1.0 else values.mul_(source.formula.scale)
+            return values if self.scale == 1.0 else values.mul_(self.scale)
         return source.formula.block(left, right, proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
@@ -373,7 +373,7 @@ class TorchGram:
             own = left[some] if self._source.given else left[some].made()
             out[some] = self._sums_of(own, right, weights, dtype, proven, plain)
 
-        plain = self._fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
+        plain = self.fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
         if plain and isinstance(left, Rows) and fused.adds_all(left.parts[0][0]):  # no tile is held
@@ -390,17 +390,23 @@ class TorchGram:
         for start in range(0, m, max(1, at_once)):
             part = slice(start, min(m, start + at_once))
             if plain:
-                assert self._source.formula is not None
                 own = right[part].made()
                 self.evaluations += n * own.n
-                total += self._source.formula.scale * fused.sums(*left.parts[0], *own.parts[0], weights[part])
+                total += self.scale * fused.sums(*left.parts[0], *own.parts[0], weights[part])
             else:
                 total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
         return total
 
     @property
-    def _fuses(self) -> bool:
+    def fuses(self) -> bool:
+        """Whether kernels of our own compute its values."""
         return self._source.formula is not None and self._source.formula.fuses
+
+    @property
+    def scale(self) -> float:
+        """What those of our own kernels are multiplied by."""
+        assert self._source.formula is not None
+        return self._source.formula.scale
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows
