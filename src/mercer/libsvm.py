@@ -26,14 +26,7 @@ from mercer.cli.main import main
 from mercer.files.libsvm_model import LibsvmModel, parse_libsvm_model, read_libsvm_model, write_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 
-__all__ = [
-    "evaluations",
-    "svm_load_model",
-    "svm_predict",
-    "svm_read_problem",
-    "svm_save_model",
-    "svm_train",
-]
+__all__ = ["evaluations", "svm_load_model", "svm_predict", "svm_read_problem", "svm_save_model", "svm_train"]
 
 
 def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
