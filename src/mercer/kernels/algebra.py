@@ -301,14 +301,6 @@ class Shifted(OfValues):
         yield "constant", (), np.ones_like(values[0])
 
     @property
-    def strictly_positive_definite(self) -> Answer:
-        return "yes" if self.kernel.strictly_positive_definite == "yes" else "unknown"
-
-    @property
-    def universal(self) -> Answer:
-        return "yes" if self.kernel.universal == "yes" else "unknown"
-
-    @property
     def differentiable(self) -> Answer:
         return self.kernel.differentiable
 
