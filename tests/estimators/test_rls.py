@@ -100,9 +100,9 @@ def test_the_certificate_notices_a_wrong_answer(many):
     K = Gaussian(gamma=0.3)(X)
     c, _ = plain.solve(K, Y, 0.1, np.ones(50), False)
     gram = gram_for(Gaussian(gamma=0.3), X)
-    right = certify_outputs(least, gram, c, K @ c)
+    right = certify_outputs(least, gram, c, *gram.product_bound(c), c)
     c[3, 1] += 1e-3
-    wrong = certify_outputs(least, gram, c, K @ c)
+    wrong = certify_outputs(least, gram, c, *gram.product_bound(c), c)
     assert right.gap < 1e-10 * right.primal
     # The dual is quadratic: its value falls by ½ δ² (k + λ), and its gradient changes by δ (k + λ).
     assert wrong.dual == pytest.approx(right.dual - 0.5e-6 * 1.1, abs=1e-9)

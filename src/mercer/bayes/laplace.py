@@ -34,7 +34,7 @@ from mercer.gram.gram import Factor, Gram
 from mercer.kernels import Kernel
 from mercer.losses import Logistic
 from mercer.problems.representer import RepresenterProblem
-from mercer.solution import Report, Stop
+from mercer.solution import Stop
 from mercer.solvers.representer import RepresenterSolution, solve_representer
 
 _MODE = Stop(tol=1e-14, max_iter=200)
@@ -48,11 +48,11 @@ def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
 
 
 def solve_mode(
-    problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None
 ) -> tuple[RepresenterSolution, Certificate]:
     """The mode with its proof, after one Newton step more: where the proof sees nothing but rounding, f̂ is still off by
     its root."""
-    solution, proof = solve_representer(problem, gram, stop, start, report)
+    solution, proof = solve_representer(problem, gram, stop, start)
     if solution.stop_reason != "converged":
         return solution, proof
     f = gram.product(solution.c)

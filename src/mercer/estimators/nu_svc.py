@@ -179,7 +179,7 @@ class NuSVC(PairwiseClassifier):
 
         def at(nu: float) -> Solved[DualProblem]:
             raised = reduced_hulls(y, weight, nu)
-            solution, certificate = one.task.solve(raised, part, fit.limits.stop, None, None)
+            solution, certificate = one.task.solve(raised, part, fit.limits.stop)
             return Solved(replace(one.task, problem=raised), solution, certificate)
 
         given, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)

@@ -17,7 +17,6 @@ from mercer.engines.torch.memory import in_strips, room_for, room_for_matrix, ti
 from mercer.engines.torch.numbers import dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
-from mercer.engines.torch.sparse import SparseRows, products
 from mercer.gram.ball import Ball
 from mercer.gram.definite import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
@@ -59,15 +58,10 @@ class Source:
     ) -> None:
         self.kernel, self.X, self.constant, self.n_threads = kernel, X, constant, n_threads
         self.given, self._of_differences = kernel.accepts == "gram", of_differences
-        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences)
+        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences, fuses=True)
         self.refuted = False
         self._budget = budget
         self._prepared: dict[Any, Rows] = {}  # by precision
-        if self.formula is not None and self.formula.recipe is not None and fused.available(X.rows):
-            recipe, sparse = self.formula.recipe, isinstance(X.rows, SparseRows)
-            self.formula.fuses = (
-                recipe.ending == "gaussian" and not recipe.constant and not self.formula.cancels and not sparse
-            )
 
     def prepared(self, dtype: Any) -> Rows | Unprepared:
         """All rows in a precision, made once if half of the budget has room for them."""
@@ -366,7 +360,7 @@ class TorchGram:
         left, right = left.made(), right.made()
         if dtype == torch.float32 and source.formula.fuses and fused.narrow(left.parts[0][0]):
             values = fused.tile32(*left.parts[0], *right.parts[0])
-            return values if self._scale == 1.0 else values.mul_(self._scale)
+            return values if self.scale == 1.0 else values.mul_(self.scale)
         return source.formula.block(left, right, proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
@@ -377,54 +371,42 @@ class TorchGram:
 
         def work(some: slice) -> None:
             own = left[some] if self._source.given else left[some].made()
-            out[some] = self._sums_of(own, right, weights, dtype, proven)
+            out[some] = self._sums_of(own, right, weights, dtype, proven, plain)
 
+        plain = self.fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if self._fuses and isinstance(left, Rows) and self._adds_all(left, dtype):  # no tile is held
+        if plain and isinstance(left, Rows) and fused.adds_all(left.parts[0][0]):  # no tile is held
             row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out
 
-    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
-        """Some rows of `device_sums`, those of a Gaussian by kernels of our own where there are such."""
-        plain = self._fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
+    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, plain: bool) -> Any:
+        """Some rows of `device_sums`, `plain` ones by kernels of our own."""
         m = len(weights)
-        at_once = m if plain and isinstance(right, Rows) and self._adds_all(left, dtype) else _SUMMED_COLUMNS
+        at_once = m if plain and isinstance(right, Rows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
         n = len(left) if self._source.given else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
         for start in range(0, m, max(1, at_once)):
             part = slice(start, min(m, start + at_once))
             if plain:
-                total += self._scale * self._fused(left.parts[0], right[part].made().parts[0], weights[part], dtype)
+                own = right[part].made()
+                self.evaluations += n * own.n
+                total += self.scale * fused.sums(*left.parts[0], *own.parts[0], weights[part])
             else:
                 total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
         return total
 
-    def _fused(self, left: tuple[Any, Any], right: tuple[Any, Any], weights: Any, dtype: Any) -> Any:
-        """Sums of unscaled Gaussian values by kernels of our own."""
-        (x, x_norms), (z, z_norms) = left, right
-        self.evaluations += len(x) * len(z)
-        if dtype == torch.float32:
-            return fused.sums32(x, x_norms, z, z_norms, weights)
-        if fused.narrow(x) and fused.multiplies64():
-            return fused.narrow64(x, x_norms, z, z_norms, weights)
-        return fused.sums64(products(x, z), x_norms, z_norms, weights)
-
     @property
-    def _fuses(self) -> bool:
+    def fuses(self) -> bool:
+        """Whether kernels of our own compute its values."""
         return self._source.formula is not None and self._source.formula.fuses
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """What those of our own kernels are multiplied by."""
         assert self._source.formula is not None
-        assert self._source.formula.recipe is not None
-        return float(self._source.formula.recipe.scale)
-
-    @staticmethod
-    def _adds_all(left: Rows, dtype: Any) -> bool:
-        """Whether one kernel adds up all columns."""
-        return dtype == torch.float32 or (fused.narrow(left.parts[0][0]) and fused.multiplies64())
+        return self._source.formula.scale
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows

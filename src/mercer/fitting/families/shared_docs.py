@@ -11,6 +11,22 @@ from typing import Any, Final, TypeVar
 # However deep: from Python 3.13 on, docstrings lose the indentation that all their lines share.
 _PLACE: Final = re.compile(r"^( *)%\((.+?)\)s\n", flags=re.MULTILINE)
 _SHARED: Final = {
+    "columns": """
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others. What is named here is taken, even if it looks like an identifier.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    numeric : sequence of str, default=()
+        Columns of numbers, whatever they are called; words among them are holes.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        "drop" leaves rows with a hole out of training. In prediction holes are filled, since every row has an answer.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
+""",
     "kernel": """
     kernel : str, Kernel or callable, default="rbf"
         A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be

@@ -1,0 +1,241 @@
+"""The kernels of a round of the decomposition, in Triton: whom to choose, pair steps, and sums with a stored K.
+
+Every kernel writes where no other program of it does, so that the same bits come twice. What is told to this machine
+lies in one array, `TOLD`: both ends, and of all rounds so far the steps, the gain, and of the last block the free ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.engines.torch.fused import on, tl, triton
+from mercer.engines.torch.numbers import torch
+
+# Variables that one program of the first kernel looks at together.
+_LOOKED_AT = 1024
+# Columns and rows of a tile of a stored K.
+_TILE = 64, 32
+
+if triton is not None:
+
+    @triton.jit
+    def _larger(v1, i1, v2, i2):  # type: ignore[no-untyped-def]  # Triton reads it
+        one = (v1 > v2) | ((v1 == v2) & (i1 < i2))
+        return tl.where(one, v1, v2), tl.where(one, i1, i2)
+
+    @triton.jit(do_not_specialize=["n", "width", "G"])
+    def _worst(  # type: ignore[no-untyped-def]  # Triton reads it
+        P, LOWER, UPPER, D, B, U, ROW, KEPT, ENDS, VALUES, PLACES, n, width, G,
+        TWINS: tl.constexpr, W: tl.constexpr,
+    ):  # fmt: skip
+        """Of some variables the ends, and on both sides the worst one that is not kept; n if there is none."""
+        g = tl.program_id(0)
+        lane = tl.arange(0, W)
+        top = tl.full([W], -float("inf"), tl.float64)
+        low, best_top, best_low = top, top, top
+        at_top = tl.full([W], 0, tl.int32) + n
+        at_low = at_top
+        for start in range(0, width, W):
+            i = g * width + start + lane
+            here = (start + lane < width) & (i < n)
+            row = i
+            if TWINS:
+                row = tl.load(ROW + i, mask=here, other=0)
+            b = tl.load(B + i, mask=here, other=0.0)
+            h = tl.load(P + i, mask=here, other=0.0) - tl.load(U + row, mask=here, other=0.0)
+            h -= tl.load(D + i, mask=here, other=0.0) * b
+            kept = tl.load(KEPT + i, mask=here, other=1) != 0
+            up = here & (b < tl.load(UPPER + i, mask=here, other=0.0))
+            down = here & (b > tl.load(LOWER + i, mask=here, other=0.0))
+            lost = h != h  # NaN: an infinite violation ends these rounds
+            grows = tl.where(up, tl.where(lost, float("inf"), h), -float("inf"))
+            falls = tl.where(down, tl.where(lost, float("inf"), -h), -float("inf"))
+            top, low = tl.maximum(top, grows), tl.maximum(low, falls)
+            one, other = (grows > best_top) & ~kept, (falls > best_low) & ~kept
+            best_top, at_top = tl.where(one, grows, best_top), tl.where(one, i, at_top)
+            best_low, at_low = tl.where(other, falls, best_low), tl.where(other, i, at_low)
+        tl.store(ENDS + g, tl.max(top, 0))
+        tl.store(ENDS + G + g, tl.max(low, 0))
+        value, place = tl.reduce((best_top, at_top), 0, _larger)
+        tl.store(VALUES + g, value)
+        tl.store(PLACES + g, place)
+        value, place = tl.reduce((best_low, at_low), 0, _larger)
+        tl.store(VALUES + G + g, value)
+        tl.store(PLACES + G + g, place)
+
+    @triton.jit(do_not_specialize=["n"])
+    def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, TOLD, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """The block: those of both sides that a step could choose, and then the kept ones; n fills gaps."""
+        g = tl.arange(0, G)
+        top, low = tl.max(tl.load(ENDS + g), 0), tl.max(tl.load(ENDS + G + g), 0)
+        tl.store(TOLD, top)
+        tl.store(TOLD + 1, low)
+        up = tl.where(tl.load(VALUES + g) > -low, tl.load(PLACES + g), n)
+        down = tl.load(PLACES + G + g)
+        down = tl.where((tl.load(VALUES + G + g) > -top) & (down != up), down, n)  # a free one is on both sides
+        tl.store(J + g, up)
+        tl.store(J + G + g, down)
+        k = tl.arange(0, 2 * G)
+        old = tl.load(OLD + k)
+        tl.store(J + 2 * G + k, old)
+        if TWINS:
+            up, down = tl.load(ROW + up), tl.load(ROW + down)
+            old = tl.load(ROW + old)
+        else:
+            up, down = tl.minimum(up, n - 1), tl.minimum(down, n - 1)
+            old = tl.minimum(old, n - 1)
+        tl.store(ROWS + g, up.to(tl.int64))
+        tl.store(ROWS + G + g, down.to(tl.int64))
+        tl.store(ROWS + 2 * G + k, old.to(tl.int64))
+
+    @triton.jit
+    def _first_of(h1, i1, room1, d1, low1, h2, i2, room2, d2, low2):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Of two that may grow the one with the larger gradient, and the larger of two minus those that may fall."""
+        one = (h1 > h2) | ((h1 == h2) & (i1 < i2))
+        return (
+            tl.where(one, h1, h2), tl.where(one, i1, i2), tl.where(one, room1, room2), tl.where(one, d1, d2),
+            tl.maximum(low1, low2),
+        )  # fmt: skip
+
+    @triton.jit
+    def _partner_of(g1, i1, room1, h1, c1, g2, i2, room2, h2, c2):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Of two partners the one with the larger gain."""
+        one = (g1 > g2) | ((g1 == g2) & (i1 < i2))
+        return (
+            tl.where(one, g1, g2), tl.where(one, i1, i2), tl.where(one, room1, room2), tl.where(one, h1, h2),
+            tl.where(one, c1, c2),
+        )  # fmt: skip
+
+    @triton.jit
+    def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
+        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, TOLD, share, least, most, Q: tl.constexpr
+    ):
+        k = tl.arange(0, Q)
+        j_k = tl.load(J + k)
+        top, bottom = tl.load(TOLD), -tl.load(TOLD + 1)
+        goal = tl.maximum(share * (top - bottom), least).to(tl.float32)
+        b, d = tl.load(B + j_k), tl.load(D + j_k)
+        lower, upper = tl.load(LOWER + j_k), tl.load(UPPER + j_k)
+        # Gradients about the middle of the ends, as in the core: float32 resolves small differences there.
+        h = tl.load(P + j_k) - tl.load(U + tl.load(ROWS + k)) - d * b
+        h = (h - (0.5 * top + 0.5 * bottom)).to(tl.float32)
+        before, h_before = b, h
+        diagonal = (tl.load(K + k * Q + k) + d).to(tl.float32)
+        steps = 0
+        going = True
+        while going:
+            grows, falls = b < upper, b > lower
+            high, i, room_i, d_i, low = tl.reduce(
+                (tl.where(grows, h, -float("inf")), k, upper - b, diagonal, tl.where(falls, -h, -float("inf"))),
+                0, _first_of,
+            )  # fmt: skip
+            going = (high + low > goal) & (steps < most)
+            if going:
+                k_i = tl.load(K + i * Q + k)
+                curve = tl.maximum(d_i + diagonal - 2.0 * k_i, 1e-7 * (d_i + diagonal))
+                above = high - h
+                gain = tl.where(falls & (above > 0), above * above / curve, -1.0)
+                best, j, room_j, h_j, c_j = tl.reduce((gain, k, b - lower, h, curve), 0, _partner_of)
+                k_j = tl.load(K + j * Q + k)
+                step = (high - h_j).to(tl.float64) / c_j.to(tl.float64)
+                step = tl.minimum(tl.minimum(step, room_i), room_j)
+                # A variable that rounding leaves beside its bound is on it.
+                beside = 8.9e-16 * tl.maximum(tl.abs(b), step)
+                at_i, at_j = k == i, k == j
+                up = tl.where(upper - b - step <= beside, upper, b + step)
+                down = tl.where(b - lower - step <= beside, lower, b - step)
+                b = tl.where(at_i, up, tl.where(at_j, down, b))
+                change = step.to(tl.float32)
+                own_d = tl.where(at_i, d, tl.where(at_j, -d, 0.0)).to(tl.float32)
+                h -= change * (k_i - k_j + own_d)
+                going = (step > 0) & (best > 0)
+                steps += 1
+        moved = b - before
+        tl.store(CHANGE + k, moved)
+        tl.store(B + j_k, b)  # what fills gaps stays zero
+        # Half of them is kept, free ones first and newest first.
+        free = ((b < upper) & (b > lower)).to(tl.int32)
+        count = tl.sum(free, 0)
+        rank = tl.where(free > 0, tl.cumsum(free, 0) - 1, count + tl.cumsum(1 - free, 0) - 1)
+        kept = rank < Q // 2
+        tl.store(OLD + rank, j_k, mask=kept)
+        tl.store(KEPT + j_k, kept.to(tl.int8))
+        # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
+        gained = tl.sum(moved * (0.5 * (h_before + h)).to(tl.float64), 0)
+        tl.store(TOLD + 2, tl.load(TOLD + 2) + steps)
+        tl.store(TOLD + 3, tl.load(TOLD + 3) + gained)
+        tl.store(TOLD + 4, count.to(tl.float64))
+
+    @triton.jit
+    def _add_rows(K, ROWS, C, OUT, n, m, BN: tl.constexpr, BJ: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        c = tl.program_id(0) * BN + tl.arange(0, BN)
+        total = tl.load(OUT + c, mask=c < n, other=0.0)
+        for start in range(0, m, BJ):
+            j = start + tl.arange(0, BJ)
+            row = tl.load(ROWS + j, mask=j < m, other=0)
+            weight = tl.load(C + j, mask=j < m, other=0.0)
+            values = tl.load(K + row[:, None] * n + c[None, :], mask=(j[:, None] < m) & (c[None, :] < n), other=0.0)
+            total += tl.sum(values.to(tl.float64) * weight[:, None], 0)
+        tl.store(OUT + c, total, mask=c < n)
+
+
+class Chooser:
+    """A problem's variables on a device, of which blocks of a size are chosen and moved; variable n fills gaps."""
+
+    def __init__(self, p: Any, lower: Any, upper: Any, d: Any, row: Any) -> None:
+        self._fixed, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
+        self._kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
+        self.told = torch.zeros(5, dtype=torch.float64, device=p.device)
+        self.size = 0
+
+    def resize(self, size: int) -> None:
+        """Blocks have this size from now on, a power of two of at least 16; of twice the size, all of the last one."""
+        device, groups = self.told.device, size // 4
+        if 2 * self.size == size:
+            self._old = self._block
+            self._kept.index_fill_(0, self._old.long(), 1)
+        else:
+            self._old = torch.full((size // 2,), self._n, dtype=torch.int32, device=device)
+            self._kept.zero_()
+        self.size, self._groups = size, groups
+        self._ends, self._values = (torch.empty(2 * groups, dtype=torch.float64, device=device) for _ in range(2))
+        self._places = torch.empty(2 * groups, dtype=torch.int32, device=device)
+        self._block = torch.empty(size, dtype=torch.int32, device=device)
+        self.rows = torch.empty(size, dtype=torch.int64, device=device)
+        self.change = torch.empty(size, dtype=torch.float64, device=device)
+
+    def choose(self, beta: Any, u: Any) -> Any:
+        """The rows of the next block."""
+        n, groups, row = self._n, self._groups, self.rows if self._row is None else self._row
+        width = triton.cdiv(n, groups)
+        looked_at = min(_LOOKED_AT, triton.next_power_of_2(width))
+        with on(u):
+            _worst[(groups,)](
+                *self._fixed, beta, u, row, self._kept, self._ends, self._values, self._places, n, width, groups,
+                TWINS=self._row is not None, W=looked_at, num_warps=max(1, min(4, looked_at // 128)),
+            )  # fmt: skip
+            _choose[(1,)](
+                self._ends, self._values, self._places, self._old, row, self._block, self.rows, self.told, n,
+                TWINS=self._row is not None, G=groups, num_warps=4,
+            )  # fmt: skip
+        return self.rows
+
+    def step(self, K: Any, beta: Any, u: Any, share: float, least: float) -> Any:
+        """Pair steps on the block, whose K is given; what they change.
+
+        They end where a share of the distance of the ends is left, or `least`, or after twenty for each variable.
+        """
+        with on(K):
+            _pair_steps[(1,)](
+                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, self.told,
+                share, least, 20 * self.size, Q=self.size, num_warps=8,
+            )  # fmt: skip
+        return self.change
+
+
+def add_rows(out: Any, K: Any, rows: Any, weights: Any) -> None:
+    """out += Σ_j w_j K[rows_j], summed in float64."""
+    n, m = K.shape[1], len(rows)
+    columns, some = _TILE
+    with on(K):
+        _add_rows[(triton.cdiv(n, columns),)](K, rows, weights, out, n, m, BN=columns, BJ=some, num_warps=4)
