@@ -73,8 +73,7 @@ class OfValues(Composite):
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         blocks = self._blocks(X, Z)
         for (side, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
-            for name, place, slope in part._slopes(X, Z):
-                yield f"{side}__{name}", place, slope * outer
+            yield from self._slopes_of(side, part._slopes(X, Z), outer)
         yield from self._own_slopes(blocks)
 
 

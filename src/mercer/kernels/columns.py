@@ -97,8 +97,7 @@ class OnColumns(Composite):
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        for name, place, slope in self.kernel._slopes(self._part(X), self._part(Z)):
-            yield f"kernel__{name}", place, slope
+        return self._slopes_of("kernel", self.kernel._slopes(self._part(X), self._part(Z)))
 
     def _follows(self, statement: str) -> Answer:
         answer: Answer = getattr(self.kernel, statement)
