@@ -47,7 +47,7 @@ def certify_weights(
     if problem.lam == 0:
         return None, certify_weights_limit(problem, linear, W, b, centre)
     with np.errstate(over="ignore", invalid="ignore"):
-        residuals = _residuals(problem, linear, W, b, centre)
+        residuals = Ball(problem.Y, 0.0).minus(_values(linear, W, b, centre).take(problem.member))  # y − f − b
         R = residuals.value
         beta = (problem.weight / problem.lam)[:, None] * R
         if problem.bias:  # what rounding left of the sum, spread by weight
@@ -134,11 +134,6 @@ def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> 
     wide = b.astype(np.longdouble) + centre.astype(np.longdouble) @ W.astype(np.longdouble)
     summed = (len(W) + 2) * float(np.finfo(np.longdouble).eps) * (np.abs(b) + np.abs(centre) @ np.abs(W))
     return F.plus(Ball(np.asarray(wide, dtype=np.float64), summed).rounded())
-
-
-def _residuals(problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> Ball:
-    """y − f − b of the rows."""
-    return Ball(problem.Y, 0.0).minus(_values(linear, W, b, centre).take(problem.member))
 
 
 def _combination(
