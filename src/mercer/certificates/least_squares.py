@@ -54,7 +54,8 @@ def certify_solution(
     certificate = certify_outputs(problem, gram, beta, U, errors, C)
     if not is_exact(problem, certificate):  # KC as exact as it gets, which is slower: column by column
         each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
-        certificate = certify_outputs(problem, gram, beta, *map(np.column_stack, zip(*each, strict=True)), C)
+        U, errors = map(np.column_stack, zip(*each, strict=True))
+        certificate = certify_outputs(problem, gram, beta, U, errors, C)
     return beta, certificate
 
 
