@@ -32,12 +32,7 @@ from mercer.problems.least_squares import LeastSquares
 
 
 def certify_weights(
-    problem: LeastSquares,
-    linear: LinearGram,
-    W: Floats,
-    b: Floats,
-    centre: Floats | None = None,
-    sums: Sums | None = None,
+    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None, sums: Sums | None = None
 ) -> tuple[Floats | None, Certificate]:
     """The β of the rows that weights of the features give, and the proof of both; no β at λ = 0.
 
@@ -113,7 +108,7 @@ def _above(
 
 
 def certify_weights_limit(
-    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None = None
+    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None
 ) -> Certificate:
     """λ = 0 and weights of the features, whose normal equations are XᵀW(y − f) = 0.
 

@@ -168,19 +168,11 @@ def refined_weights(
     return W
 
 
-def solve_sums(
-    problem: RidgeProblem,
-    sums: Sums,
-    stop: Stop,
-    start: object = None,
-    *,
-    scale: float = 1.0,
-    n_threads: int = 1,
-) -> Proven:
+def solve_sums(problem: RidgeProblem, sums: Sums, stop: Stop, start: object = None, *, scale: float = 1.0) -> Proven:
     """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
     lam = problem.lam / scale
     stop.tell(partial("covariance of {:,} features".format, len(sums.x)))
-    inverse = RidgeInverse(sums.xx, lam, n_threads)
+    inverse = RidgeInverse(sums.xx, lam, stop.n_threads)
     W = inverse(sums.xy)
     for _ in range(2):  # from sums alone no more can be gained
         W = W + inverse(sums.xy - sums.xx @ W - lam * W)
