@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -92,7 +92,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
             )
 
-    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         machine = machine_of(model)
         if not hasattr(machine, "_decision"):
             raise TypeError(
@@ -122,7 +122,6 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         own = self.probabilities_.own_scores(f[counted], codes[counted])
         self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
         samples.copy_columns(model, self)
-        return self
 
     def _decided(self, X: Any) -> Floats:
         check_is_fitted(self)
