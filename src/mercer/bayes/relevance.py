@@ -146,12 +146,10 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         progress.end()
         self.kernel_, self.n_iter_ = fit.kernel, max(1, found.steps)
         active, mean = found.active, found.mean
-        vectors = active < n
-        order = np.concatenate([np.flatnonzero(vectors), np.flatnonzero(~vectors)])
+        vectors = active < n  # the constant is the last, if it is left
         used, coefficients = active[vectors], mean[vectors]
         self.intercept_ = freeze(np.array([mean[~vectors].sum()]))
-        self.alpha_ = freeze(found.alpha[active][order])
-        self.sigma_ = freeze(np.ascontiguousarray(found.sigma[np.ix_(order, order)]))
+        self.alpha_, self.sigma_ = freeze(found.alpha[active]), freeze(np.ascontiguousarray(found.sigma))
         self.noise_variance_ = float(found.noise)
         self.log_marginal_likelihood_value_ = float(found.value)
         self._expansion_ = expansion_of(fit, coefficients[:, None].copy(), self.intercept_, used)
