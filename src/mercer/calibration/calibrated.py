@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.fitting.pipeline.machine import ModelMethods
+from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.machines import weight_option
 
@@ -60,3 +60,6 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         tags, inner = super().__sklearn_tags__(), self._given().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+attach_named(Calibrated)

@@ -17,7 +17,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import answers_as_asked, attach_named, score_of_classifier
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
 from mercer.parameters import one_of
@@ -187,7 +187,6 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
 
 
 answers_as_asked(CalibratedClassifier)
-attach_named(CalibratedClassifier)
 
 
 @dataclass(frozen=True, eq=False)

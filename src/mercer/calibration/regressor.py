@@ -27,7 +27,7 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import answers_as_asked, attach_named, score_of_regressor
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, without_names
@@ -172,4 +172,3 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
 
 
 answers_as_asked(CalibratedRegressor)
-attach_named(CalibratedRegressor)

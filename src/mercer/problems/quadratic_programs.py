@@ -67,7 +67,8 @@ def soft_margin_dual(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> Quad
 
     Parameters
     ----------
-    K, y, C : as for `soft_margin_primal`
+    K, y, C : array of shape (n, n), array of n labels, number or array of n
+        As for `soft_margin_primal`.
     bias : bool, default=True
         Whether there is a free b, and with it the equality Σβ = 0.
 
