@@ -458,7 +458,7 @@ _SAMPLES_ALONE: Final = """
 Parameters
 ----------
 X : array, CSR matrix or sequence of samples
-    As in `fit`.
+    As in `fit`; of a precomputed kernel, its values between these and the training samples.
 """
 
 
