@@ -77,8 +77,9 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
     noise = RoundingNoise(gram, problem, field.beta)
     while True:
         violation = field.violation()[0]
-        reached = field.beta, field.u, stop.done + steps, violation, field.shrunk
-        stop.tell(partial(line_of, problem, *reached), stop.times_tol(violation))
+        if stop.report is not None:
+            reached = field.beta, field.u, stop.done + steps, violation, field.shrunk
+            stop.report(partial(line_of, problem, *reached), stop.times_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
@@ -221,9 +222,10 @@ def solve_one_block(
         active.choose(np.arange(len(beta)))
         violation = active.ends()[0]
     h = problem.p if u is None else problem.gradient(beta, u)
-    start = np.zeros(gram.n) if u is None else u
-    missed = stop.times_tol(violation) if violation < math.inf else math.nan
-    stop.tell(partial(line_of, problem, beta, start, stop.done, violation), missed)
+    if stop.report is not None:
+        start = np.zeros(gram.n) if u is None else u
+        missed = stop.times_tol(violation) if violation < math.inf else math.nan
+        stop.report(partial(line_of, problem, beta, start, stop.done, violation), missed)
     if violation <= stop.tol:
         return Solution(beta, 0, "converged")
     left = stop.before_proof(beta)
