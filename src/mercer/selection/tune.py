@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -289,7 +290,10 @@ def _tell_nothing(search: Search, refit: bool) -> None:
     """No cell has a score: an error where a machine was wanted, and a warning where scores alone were."""
     cells = search.cells
     if not cells.errors:
-        if not cells.complete:
+        if time.monotonic() < search.deadline:
+            told = "no cell has a score that is a number in every fold (R² needs two rows in each, and finite targets)"
+            warn_user(told, UserWarning)
+        elif not cells.complete:
             warn_user(
                 f"no cell has a score: the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time). "
                 "Raise max_time, or try fewer points",
