@@ -54,9 +54,10 @@ class TorchEvaluation:
         in_strips(len(rows), max(1, self._row_bytes(rows, X.sparse) // len(X.devices)), work)
 
     def _row_bytes(self, like: Any, sparse: bool) -> int:
-        filled = 8 * like.shape[1] if sparse and not (self._vectors is None or self._vectors.sparse) else 0
+        d = int(like.shape[1])
+        filled = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
         if self._formula is not None and self._whole(self._own(like, self._precision(like))):
-            return 32 * like.shape[1] + filled  # no tile is held
+            return 32 * d + filled  # no tile is held
         return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
 
     def _precision(self, part: Any) -> Any:

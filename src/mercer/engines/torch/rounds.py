@@ -13,6 +13,8 @@ from mercer.engines.torch.numbers import torch
 
 # Variables that one program of the first kernel looks at together.
 _LOOKED_AT = 1024
+# Warps that take pair steps (benchmarks/compare_gpu.py --kernels).
+WARPS = 8
 # Columns and rows of a tile of a stored K.
 _TILE = 64, 32
 
@@ -23,7 +25,7 @@ if triton is not None:
         one = (v1 > v2) | ((v1 == v2) & (i1 < i2))
         return tl.where(one, v1, v2), tl.where(one, i1, i2)
 
-    @triton.jit(do_not_specialize=["n", "width", "G"])
+    @triton.jit(do_not_specialize=["n", "width", "G"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _worst(  # type: ignore[no-untyped-def]  # Triton reads it
         P, LOWER, UPPER, D, B, U, ROW, KEPT, ENDS, VALUES, PLACES, n, width, G,
         TWINS: tl.constexpr, W: tl.constexpr,
@@ -63,7 +65,7 @@ if triton is not None:
         tl.store(VALUES + G + g, value)
         tl.store(PLACES + G + g, place)
 
-    @triton.jit(do_not_specialize=["n"])
+    @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, TOLD, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """The block: those of both sides that a step could choose, and then the kept ones; n fills gaps."""
         g = tl.arange(0, G)
@@ -106,7 +108,7 @@ if triton is not None:
             tl.where(one, c1, c2),
         )  # fmt: skip
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
         K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, TOLD, share, least, most, Q: tl.constexpr
     ):
@@ -166,7 +168,7 @@ if triton is not None:
         tl.store(TOLD + 3, tl.load(TOLD + 3) + gained)
         tl.store(TOLD + 4, count.to(tl.float64))
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _add_rows(K, ROWS, C, OUT, n, m, BN: tl.constexpr, BJ: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         c = tl.program_id(0) * BN + tl.arange(0, BN)
         total = tl.load(OUT + c, mask=c < n, other=0.0)
@@ -186,7 +188,7 @@ class Chooser:
         self._fixed, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
         self._kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
         self.told = torch.zeros(5, dtype=torch.float64, device=p.device)
-        self.size = 0
+        self.size, self._block = 0, torch.empty(0, dtype=torch.int32, device=p.device)
 
     def resize(self, size: int) -> None:
         """Blocks have this size from now on, a power of two of at least 16; of twice the size, all of the last one."""
@@ -228,7 +230,7 @@ class Chooser:
         with on(K):
             _pair_steps[(1,)](
                 K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, self.told,
-                share, least, 20 * self.size, Q=self.size, num_warps=8,
+                share, least, 20 * self.size, Q=self.size, num_warps=WARPS,
             )  # fmt: skip
         return self.change
 
