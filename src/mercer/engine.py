@@ -142,31 +142,24 @@ class Engine(Protocol):
     @property
     def devices(self) -> tuple[str, ...]:
         """The names by which it is asked for, such as "cuda"; one device of several is "cuda:1"."""
-        ...
 
     def accepts(self, X: Any) -> bool:
         """Whether X is of the engine's own type of array."""
-        ...
 
     def samples(self, X: Any) -> PlacedSamples:
         """Samples of the engine's own type, or of this machine, where they are computed on."""
-        ...
 
     def vector(self, values: Any) -> Any:
         """Targets or weights of the engine's own type as an array of this machine."""
-        ...
 
     def given(self, values: NDArray[Any], like: Any) -> Any:
         """Numbers of this machine as the engine's own type of array, where another one is."""
-        ...
 
     def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
         """K of these samples; `mercer.gram.gram_for` says what the parameters mean."""
-        ...
 
     def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
         """The samples, or some of sparse ones, as the rows of a linear machine, less a centre."""
-        ...
 
     def cross(
         self,
@@ -178,13 +171,11 @@ class Engine(Protocol):
         K_MM: Floats | None,
     ) -> Cross:
         """K between samples that come in chunks and a few landmarks; of a kernel matrix these are columns."""
-        ...
 
     def evaluation(
         self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
     ) -> Evaluation:
         """f of new samples of this engine."""
-        ...
 
 
 _engines: list[Engine] = []

@@ -311,9 +311,10 @@ class ClassifierMethods:
         -------
         CalibratedClassifier
         """
-        from mercer.calibration import calibrate_classifier
+        from mercer.calibration import CalibratedClassifier
 
-        return calibrate_classifier(self, X, y, method, cv, sample_weight, verbose)
+        calibrated = CalibratedClassifier(self, method=method, cv=cv, verbose=verbose)
+        return calibrated.calibrate_fitted(X, y, sample_weight)
 
     @property
     def predict_proba(self) -> Any:
@@ -363,9 +364,9 @@ class RegressorMethods:
         -------
         CalibratedRegressor
         """
-        from mercer.calibration import calibrate_regressor
+        from mercer.calibration import CalibratedRegressor
 
-        return calibrate_regressor(self, X, y, cv, sample_weight, verbose)
+        return CalibratedRegressor(self, cv=cv, verbose=verbose).calibrate_fitted(X, y, sample_weight)
 
 
 def _has_marks(machine: Any) -> bool:

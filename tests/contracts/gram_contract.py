@@ -447,6 +447,17 @@ def check_joint_field_contract(gram, problem, K, dtype, atol):
     np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * slack)
 
 
+class EvaluatedBy:
+    """An Evaluation of an engine, for samples of this machine."""
+
+    def __init__(self, engine, kernel, vectors, coefficients, columns=None):
+        vectors, self.engine = None if vectors is None else engine.samples(vectors), engine
+        self.inner = engine.evaluation(kernel, vectors, coefficients, columns)
+
+    def add(self, out, X, n_threads):
+        self.inner.add(out, self.engine.samples(X), n_threads)
+
+
 def check_evaluation_contract(evaluation, X, values, atol):
     """`evaluation` adds these `values`, K(X, vectors) @ coefficients, with one thread or several, again and again."""
     for n_threads in (1, 2, 1):

@@ -28,6 +28,7 @@ from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
 from mercer.estimators import SVC, SVR
 from mercer.files import save
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.progress import Reporter
 from mercer.selection.tune import tune
 from mercer.tables.choice import guesses
@@ -43,6 +44,7 @@ _MOST_SEARCHED = 3000  # rows of a search, of which more would take minutes and 
 MACHINES = ("auto", "svc", "svr")
 
 
+@shared_docs
 def easy(
     table: Any,
     target: Any,
@@ -69,20 +71,7 @@ def easy(
         The name of the column to learn, or its values.
     machine : {"auto", "svc", "svr"}, default="auto"
         Classes or numbers. "auto" takes numbers with fractions, or more than 20 different ones, for a regression.
-    drop : sequence of str, default=()
-        Columns to leave out.
-    only : sequence of str or None, default=None
-        Columns to take, and no others, whatever they look like.
-    categorical : sequence of str, default=()
-        Columns of categories, such as codes that are written as numbers.
-    numeric : sequence of str, default=()
-        Columns of numbers, whatever they are called; words among them are holes.
-    text : sequence of str, default=()
-        Columns of texts, of which the words are counted.
-    missing : {"impute", "drop"}, default="impute"
-        Fill holes, or leave rows that have one out of training.
-    standardise : bool, default=True
-        False leaves numbers, and y of a regression, as they are.
+    %(columns)s
     class_weight : {"auto", "balanced", None}, default="auto"
         "auto": classes count alike, and the balanced accuracy decides, where one has less than a quarter of the rows
         that it would have if all had the same.
@@ -112,8 +101,8 @@ def easy(
     if class_weight not in ("auto", "balanced", None):
         raise ValueError(f"class_weight={class_weight!r} must be 'auto', 'balanced' or None")
     frame, y, name, kind = _parted(table, target, machine)
-    wishes = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
-    options = {**wishes, "missing": missing, "standardise": standardise}
+    columns = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
+    options = {**columns, "missing": missing, "standardise": standardise}
     return easy_of(frame, y, name, kind, options, class_weight, seed, verbose=verbose)
 
 

@@ -24,24 +24,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from mercer.arrays import Floats, n_samples, row_blocks, rows_between, take
+from mercer.arrays import Floats, n_samples, row_blocks
+from mercer.bayes.process import Process
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.representer import certify_representer
-from mercer.data import samples
-from mercer.data.labels import read_signs
-from mercer.engine import placed
-from mercer.gram import gram_for
 from mercer.gram.gram import Factor, Gram
-from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.matrices import as_matrix
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
 from mercer.losses import Logistic
 from mercer.problems.representer import RepresenterProblem
-from mercer.runtime.threads import effective_n_threads
-from mercer.solution import Report, Stop
+from mercer.solution import Stop
 from mercer.solvers.representer import RepresenterSolution, solve_representer
 
 _MODE = Stop(tol=1e-14, max_iter=200)
@@ -55,11 +48,11 @@ def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
 
 
 def solve_mode(
-    problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None
 ) -> tuple[RepresenterSolution, Certificate]:
     """The mode with its proof, after one Newton step more: where the proof sees nothing but rounding, f̂ is still off by
     its root."""
-    solution, proof = solve_representer(problem, gram, stop, start, report)
+    solution, proof = solve_representer(problem, gram, stop, start)
     if solution.stop_reason != "converged":
         return solution, proof
     f = gram.product(solution.c)
@@ -73,35 +66,18 @@ def solve_mode(
     return (replace(solution, c=c), again) if again.gap <= 2 * proof.gap else (solution, proof)
 
 
-class LaplaceProcess:
-    """The Gaussian process of two classes; a weight counts like that many repetitions of its sample."""
+class LaplaceProcess(Process):
+    """The Gaussian process of two classes, y = ±1; a weight counts like that many repetitions of its sample."""
 
-    def __init__(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        kernel: KernelLike = "rbf",
-        sample_weight: ArrayLike | None = None,
-    ) -> None:
-        self.kernel: Kernel = as_kernel(kernel).bind(X)
-        self.X = self._samples(X)
-        self.y = read_signs(y)
-        samples.check_same_length(self.X, self.y)
-        self.weight = samples.weights(sample_weight, len(self.y))
-        samples.refuse_no_weight(self.weight)
-        used = np.flatnonzero(self.weight)
-        if len(used) < len(self.y):
-            self.X, self.y, self.weight = take(self.X, used), self.y[used], self.weight[used]
-
-    def _samples(self, X: Any) -> Any:
-        return as_matrix(placed(X)) if self.kernel.accepts == "vectors" else X
+    def __init__(self, X: Any, y: Floats, weight: Floats, *, kernel: Kernel) -> None:
+        super().__init__(X, weight, kernel)
+        self.y = y
 
     # --- the mode, found here or given by a machine that has it ------------------------------------------------------
 
     @cached_property
     def _gram(self) -> Gram:
-        return gram_for(self.kernel, self.X, n_threads=effective_n_threads(None))
+        return self._make_gram()
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -121,10 +97,7 @@ class LaplaceProcess:
     @cached_property
     def _factor(self) -> Factor:
         """K + W⁻¹ in factors."""
-        found = self._gram.factor(1.0 / self.curvature, n_threads=effective_n_threads(None))
-        if found is None:
-            raise ValueError(f"K + W⁻¹ is not positive definite to rounding, so {self.kernel!r} is no covariance here")
-        return found
+        return self._factored(self._gram, 1.0 / self.curvature, "K + W⁻¹")
 
     # --- new samples -------------------------------------------------------------------------------------------------
 
@@ -132,8 +105,8 @@ class LaplaceProcess:
         """The mean and the variance of f at new samples."""
         new = self._samples(X)
         mean, variance = np.empty(n_samples(new)), np.array(self.kernel.diag(new), dtype=np.float64)
-        for some in row_blocks(len(mean), 8 * len(self.y)):
-            K = self.kernel(self.X, rows_between(new, some))
+        for some, rows in self._blocks(new):
+            K = self.kernel(self.X, rows)
             mean[some] = self.coefficients @ K
             variance[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
         return mean, np.maximum(variance, 0.0)

@@ -53,12 +53,9 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         Where the search for σ² begins; None stands for a tenth of the variance of y.
     max_iter : int, default=-1
         The most changes of a prior; −1 stands for 10,000.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(cache_size)s
+    %(verbose)s
+    %(n_jobs)s
 
     Attributes
     ----------

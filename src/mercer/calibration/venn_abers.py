@@ -41,11 +41,6 @@ class VennAbers:
         low, high = self.interval(k, f)
         return np.asarray(high / (1.0 - low + high))
 
-    def intervals(self, f: Floats) -> tuple[Floats, Floats]:
-        """p₀ and p₁ of each output's positive side."""
-        found = [self.interval(k, f[:, k]) for k in range(f.shape[1])]
-        return np.column_stack([low for low, _ in found]), np.column_stack([high for _, high in found])
-
     def interval(self, k: int, f: Floats) -> tuple[Floats, Floats]:
         """p₀ and p₁ of one output's positive side."""
         begin, end = self.starts[k], self.starts[k + 1]

@@ -64,22 +64,13 @@ def certify_solution(
 
 
 def certify_outputs(
-    problem: LeastSquares,
-    gram: Provable,
-    beta: Floats,
-    U: Floats,
-    errors: Floats | None = None,
-    C: Floats | None = None,
+    problem: LeastSquares, gram: Provable, beta: Floats, U: Floats, errors: Floats, C: Floats
 ) -> Certificate:
     """One part per output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
 
-    Rounding makes sums of β that differ a little from a C that is given, and so an f_β that differs from f.
+    Rounding makes sums of β that differ a little from C, and so an f_β that differs from f.
     """
-    own = joint(problem, beta)
-    C = own if C is None else C
-    if errors is None:
-        errors = gram.product_bound(C).error
-    root = gram.reach
+    own, root = joint(problem, beta), gram.reach
     reach, twist, apart = float(root.max()), np.zeros((1, problem.n_outputs)), np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f

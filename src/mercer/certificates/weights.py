@@ -94,13 +94,7 @@ def certify_weights(
 
 
 def _above(
-    problem: LeastSquares,
-    linear: LinearGram,
-    R: Floats,
-    apart: Floats,
-    rest: Floats,
-    totals: Floats,
-    sums: Sums | None,
+    problem: LeastSquares, linear: LinearGram, R: Floats, apart: Floats, rest: Floats, totals: Floats, sums: Sums | None
 ) -> Floats:
     """What bounds P − P* of each output; infinite where nothing is known beyond the gap, or nothing needs to be."""
     lam = problem.lam / linear.scale

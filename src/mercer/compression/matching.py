@@ -22,8 +22,7 @@ from scipy import linalg
 from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, add_gram, mirror, n_samples, take
-from mercer.compression.span import Span
-from mercer.compression.target import Target
+from mercer.compression.target import Span, Target
 from mercer.errors import NotSeparableError
 from mercer.gram.host_rows import weight_vectors
 from mercer.kernels import Kernel

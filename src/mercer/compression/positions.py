@@ -23,8 +23,7 @@ from scipy import linalg, optimize
 
 from mercer.arrays import Floats, n_samples, row_blocks, rows_between
 from mercer.compression.matching import Samples, best_match
-from mercer.compression.span import Span
-from mercer.compression.target import Target
+from mercer.compression.target import Span, Target
 
 # Operations that all steps together may take, about twenty seconds of one core; and the steps that are taken anyway, if
 # they take no more than these.

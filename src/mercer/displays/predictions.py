@@ -39,8 +39,6 @@ class IntervalDisplay(Picture):
     ----------
     coverage : float
         The share of the targets inside.
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     low: Floats
@@ -230,8 +228,6 @@ class ReliabilityDisplay(Picture):
         The ends of the intervals.
     error : float
         Σ counts |share − mean probability| / Σ counts, the expected calibration error.
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     mean_probability: Floats

@@ -347,7 +347,7 @@ def linear_path(
             # The dual variables grow with C; a bound stays a bound.
             start = replace(last, beta=last.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
-        found.append(solve(problem, rows, stop, start, progress.begin(f"C={C:g}")))
+        found.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
         progress.end()
     warn_of_early_ends(values, found)
     return LinearPath(

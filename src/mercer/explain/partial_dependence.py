@@ -113,7 +113,7 @@ def partial_dependence(
     machine = outputs_of(model)
     machine.expect_vectors("partial_dependence")
     integer("grid_resolution", grid_resolution, 2, "the number of values at which f is asked")
-    names = machine.feature_names
+    names = machine.asked.names
     rows = machine.rows(X)
     columns = _columns(features, names)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])

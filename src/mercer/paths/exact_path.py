@@ -65,12 +65,9 @@ class Trace:
             "intercept_": table[:, 4],
         }
 
-    def problem_at(self, C: float) -> DualProblem:
-        return at_price(self.problem, C)
-
     def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
         """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
-        here, K = self.problem_at(C), K or KernelRows(self.gram, keep=False)
+        here, K = at_price(self.problem, C), K or KernelRows(self.gram, keep=False)
         walk = Walk(Family.in_bounds(self.problem), K, self.sides(C), C)
         beta = here.nearest_feasible(walk.beta(C))
         h = walk.gradient(C, beta)
@@ -116,21 +113,20 @@ def trace(
     while True:
         try:
             walk.walk(end, watch)
+            stalled = False
         except (Stalled, np.linalg.LinAlgError):
-            found.log += walk.log
-            found.n_refactorisations += walk.system.refactorisations
-            after = _beyond(found, walk, K, stop)
-            if after is None:
-                found.end, found.stop_reason = walk.t, "stalled"
-                break
-            walk = after
-            continue
+            stalled = True
         found.log += walk.log
         found.n_refactorisations += walk.system.refactorisations
-        found.end = walk.t
-        if found.stop_reason == "converged":
-            watch.close(walk)
-        break
+        after = _beyond(found, walk, K, stop) if stalled else None
+        if after is None:
+            break
+        walk = after
+    found.end = walk.t
+    if stalled:
+        found.stop_reason = "stalled"
+    elif found.stop_reason == "converged":
+        watch.close(walk)
     _end_where_it_is_proven(found, K)
     return found
 
@@ -142,7 +138,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
     while C > 0:
-        violation = certify(found.problem_at(C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
+        violation = certify(at_price(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
         if violation <= tol or found.start >= C:
             found.note(violation)
             break

@@ -90,9 +90,6 @@ class Nodes:
             "gap_": np.array(self.gaps),
         }
 
-    def problem_at(self, C: float) -> DualProblem:
-        return at_price(self.problem, C)
-
     def at(self, C: float) -> tuple[Floats, float, bool]:
         """β, b, and whether they are what is promised: here the gap between two fits is."""
         prices = [node.C for node in self.nodes]
@@ -114,12 +111,12 @@ def nodes_of(
     report: Any = None,
 ) -> Nodes:
     """Fits from C = `begin` to `end` such that the relative gap is at most ε everywhere between."""
-    asked = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
+    asked = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon, report=report)
     found = Nodes(problem, epsilon, constant)
 
     def fit(C: float, start: Floats | None) -> Node:
         here = at_price(problem, C)
-        solution, certificate = solve_certified(here, gram, asked, start, report)
+        solution, certificate = solve_certified(here, gram, asked, start)
         if solution.stop_reason != "converged":
             found.stop_reason = solution.stop_reason
         b = certificate.b[0] if certificate.b else 0.0

@@ -28,7 +28,7 @@ from mercer.certificates.ranking import certify_ranking
 from mercer.gram.gram import Gram
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.runtime.long_calls import abandonable
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import iteration_words
 from mercer.solvers.deadline import in_time
 from mercer.solvers.ridge_factor import Factor, ridge_factor, rounding_shares
@@ -62,14 +62,14 @@ class RankSolution:
 
 
 def solve_ranking(
-    problem: RankProblem, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
+    problem: RankProblem, gram: Gram, stop: Stop, start: object = None
 ) -> tuple[RankSolution, Certificate]:
     """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it."""
     with in_time(stop, "the kernel matrix was not factored before. Raise max_time, or use fewer samples"):
         search = _Search(problem, _System(gram, stop), stop)
     try:
         with _core.TimeLimit(stop.seconds):
-            reason = search.run(report)
+            reason = search.run()
     except _core.OutOfTime:
         reason = "max_time"
     beta, dual, _ = search.settled()
@@ -90,7 +90,7 @@ class _Search:
         # α = 0: in this order no pair is closer than 1.
         self.best = np.zeros(n), RankDual(2.0 * problem.level.astype(np.float64), 1.0, np.empty(0)), np.inf
 
-    def run(self, report: Report | None) -> StopReason:
+    def run(self) -> StopReason:
         """Steps until the gap is what was asked for, or a limit ends them."""
         patience = _PATIENCE
         while True:
@@ -99,8 +99,7 @@ class _Search:
             if alpha is not None:
                 self._consider(zone, alpha)
                 self._consider(zone, zone.alpha)
-            if report is not None:
-                report(partial(iteration_words, self.steps, self.best[2] / tol), self.best[2] / tol)
+            self._stop.tell(partial(iteration_words, self.steps, self.best[2] / tol), self.best[2] / tol)
             if self.best[2] <= 0.5 * tol:
                 return "converged"
             limit = self._stop.limit(self.steps)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, weighted_median
 from mercer.tables.cells import (
     Cells,
     as_numbers,
@@ -214,14 +214,14 @@ def _guess(one: Encoding, cells: Cells, wishes: Wishes) -> str | None:
 def _numbers(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
     values = as_numbers(cells)[0]
     finite_or_hole(values, name)
-    known = values[~np.isnan(values)]
-    n_holes = len(values) - len(known)
+    empty = np.isnan(values)
+    known, n_holes = values[~empty], int(empty.sum())
     if known.min() == known.max() and not n_holes:
         return LeftOut(name, f"{known[0]:g} in every row", guessed=False)
     if name not in wishes.named and _is_identifier(name, known):
         return LeftOut(name, "an identifier, by its name and since most rows have their own", guessed=True)
-    fill = _median(values, weight)
-    centre, scale = moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
+    fill = weighted_median(known, weight[~empty])
+    centre, scale = moments(np.where(empty, fill, values), weight) if wishes.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_holes, wishes.standardise)
 
 
@@ -240,25 +240,15 @@ def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
 
 def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     values, _ = as_seconds(cells, form)
-    known = values[~np.isnan(values)]
-    n_holes = len(values) - len(known)
+    empty = np.isnan(values)
+    known, n_holes = values[~empty], int(empty.sum())
     if known.min() == known.max() and not n_holes:
         return LeftOut(name, "the same date in every row", guessed=False)
     has_times = bool((known % CYCLES["time of day"] != 0).any())
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
-    fill = _median(values, weight)
-    return Dates(name, form, fill, *moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
-
-
-def _median(values: Floats, weight: Floats) -> float:
-    """Of what is known; a weight of 2 counts as two rows do."""
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values[known], kind="stable")]
-    reached = np.cumsum(weight[order])
-    middle = [int(np.searchsorted(reached, reached[-1] / 2, side=side)) for side in ("left", "right")]
-    below, above = (float(values[order[min(place, len(order) - 1)]]) for place in middle)
-    return below + (above - below) / 2
+    fill = weighted_median(known, weight[~empty])
+    return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_holes, cycles)
 
 
 def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:

@@ -180,7 +180,7 @@ def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f:
     from mercer.fitting.reports.dual_margins import n_bounded
 
     norms = np.sqrt(np.maximum(kernel.diag(X), 0.0))
-    w = float(written.expansion(X.shape[1]).norms()[0])
+    w = float(written.function(X.shape[1]).norms()[0])
     at_bound = f" (including {n_bounded(model, 0)} at upper bound)" if hasattr(model, "support_") else ""
     lines = [f"Number of SV: {len(written.coefficients)}{at_bound}"]
     if args.task != "p":

@@ -20,7 +20,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.files.c.text import function, in_order, integers, prediction, prototypes
 from mercer.files.c.trial import scaled_rows
-from mercer.files.exported_parts import Parts
+from mercer.files.exported_parts import Parts, before
 from mercer.kernels.matrices import dense
 
 # Bits of a scaled row and of a vector, without the sign, and how many times the largest entry of a vector a row may be.
@@ -126,10 +126,8 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
         vector, scaled = _bits_for(largest, _ROW_BITS), _bits_for(end, _ROW_BITS)
     row, room = scaled, _ROW_BITS
     if parts.scalings:
-        raw = parts.vectors
-        for scaling in parts.scalings[::-1]:
-            raw = raw * scaling.divisor + scaling.shift
-        entry = max(float(np.abs(rows).max(initial=0.0)) for rows in (raw, parts.examples))
+        given = (before(parts.scalings, parts.vectors), parts.examples)
+        entry = max(float(np.abs(rows).max(initial=0.0)) for rows in given)
         row, room = _bits_for(_ROOM * entry, _BITS), _BITS
         if parts.recipe.inner == "dot":
             ends = np.full((1, parts.n_features), end)
@@ -166,21 +164,18 @@ def _whole(values: Floats, bits: int) -> np.ndarray:
 
 def _scaling_tables(parts: Parts, formats: _Formats, name: str) -> list[str]:
     """(x − shift) · factor / 2^bits, in the format of rows first and in that of vectors then."""
-    lines, before = [], formats.row
+    lines, bits_before = [], formats.row
     for k, scaling in enumerate(parts.scalings):
-        factor = np.ldexp(1.0 / scaling.divisor, formats.scaled - before)
+        factor = np.ldexp(1.0 / scaling.divisor, formats.scaled - bits_before)
         bits = np.clip(_BITS - 1 - np.ceil(np.log2(np.maximum(np.abs(factor), 1e-30))), 0, 62).astype(np.int64)
-        lines += integers("int32_t", f"{name}_shift{k}", _saturated(_whole(scaling.shift, before)))
+        shift = _whole(scaling.shift, bits_before)
+        if (np.abs(shift) >= 2**31).any():
+            raise TypeError("the scaler's numbers are too far apart for fixed point; export with dtype='float32'")
+        lines += integers("int32_t", f"{name}_shift{k}", shift)
         lines += integers("int32_t", f"{name}_factor{k}", np.rint(np.ldexp(factor, bits)).astype(np.int64))
         lines += integers("unsigned char", f"{name}_bits{k}", bits)
-        before = formats.scaled
+        bits_before = formats.scaled
     return lines
-
-
-def _saturated(values: np.ndarray) -> np.ndarray:
-    if (np.abs(values) >= 2**31).any():
-        raise TypeError("the scaler's numbers are too far apart for fixed point; export with dtype='float32'")
-    return values
 
 
 def _kernel(parts: Parts, formats: _Formats, name: str, lost: int) -> list[str]:

@@ -47,8 +47,8 @@ class MercerFile(Model):
         self.table = next((one for one in (model, inner) if isinstance(one, Tabular)), None)
         if hasattr(machine, "certificate_") and hasattr(machine, "shape_fit_"):
             self.n_training_rows = int(machine.shape_fit_[0])
-        has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
-        self.has_probabilities = model is machine and has_numbers
+        self._has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")  # of LIBSVM's -b 1
+        self.has_probabilities = model is machine and self._has_numbers
 
     @property
     def kind(self) -> str:
@@ -187,9 +187,7 @@ class MercerFile(Model):
         if isinstance(machine, Learner):
             return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _learnt(machine)
         facts |= _weights(machine) if self.expansion is None else _vectors(machine, self.expansion, labels)
-        facts["probabilities"] = hasattr(self._model, "predict_proba") or (
-            hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
-        )
+        facts["probabilities"] = hasattr(self._model, "predict_proba") or self._has_numbers
         facts["certificate"] = _certificate(machine)
         return facts
 

@@ -26,7 +26,7 @@ from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
 from mercer.files.mercer_file.own_table import OWN
-from mercer.files.scikit.checks import Config, Fitted, Plain
+from mercer.files.scikit.checks import CONFIG, Fitted, Plain
 from mercer.files.scikit.table import SCIKIT, Row
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, expect, fitted_names, restored, state_of
@@ -192,7 +192,7 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
         fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
         model = restored(found, header, fitted)
         if "output" in description:
-            Config().check("output", description["output"], model)
+            CONFIG.check("output", description["output"], model)
             setattr(model, _OUTPUT, description["output"])
         return model
     if name not in _TABLE:

@@ -75,12 +75,7 @@ class Limits:
             deadline=deadline_of(given.get("max_time")),
             n_threads=n_threads,
         )
-        return cls(
-            stop,
-            bytes_of(given.get("cache_size", 1000)),
-            n_threads,
-            random_of(given.get("random_state")),
-        )
+        return cls(stop, bytes_of(given.get("cache_size", 1000)), n_threads, random_of(given.get("random_state")))
 
     def seed(self) -> int:
         """A number for a generator that is not numpy's; another one every time."""

@@ -249,14 +249,13 @@ def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any]
     def solve(k: int) -> Solved[Q]:
         task, place, start = tasks[k], places[k], starts[k]
         begun, steps = solutions.begun(k)
-        report = progress.begin(task.name)
         if task.part is not None:  # only a Gram has parts
             gram = cast(Gram, place)
             place = gram.view(task.part) if len(task.part) < gram.n or task.blocks is not None else gram
-        limits = fit.limits.stop.after(steps) if steps else fit.limits.stop
-        asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1)
+        report, limits = progress.begin(task.name), fit.limits.stop.after(steps) if steps else fit.limits.stop
+        asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1, report=report)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
-            solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun, report)
+            solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun)
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 

@@ -30,7 +30,7 @@ from mercer.gram.gram import Eigensystem, Gram
 from mercer.gram.protocols import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.long_calls import expect_in_time
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.linear import refined_weights, solve_covariance
 from mercer.solvers.least_squares.solution import (
@@ -248,7 +248,7 @@ class SpectralFit:
 
 
 def solve_eigen(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
+    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
 ) -> tuple[LeastSquaresSolution, Certificate]:
     """The solution to rounding, whatever `stop` asks for, also where the matrix is singular."""
     n = problem.n
@@ -259,8 +259,7 @@ def solve_eigen(
             gram.budget,
             f"a larger lam, {REMEDY}",
         )
-    if report is not None:
-        report(partial("eigenvalues of {:,} samples".format, n))
+    stop.tell(partial("eigenvalues of {:,} samples".format, n))
     with in_time(stop):  # what follows takes no time beside the decomposition
         spectrum = spectrum_of(gram, problem, stop)
     return solution_of(problem, gram, SpectralFit(problem, spectrum))
@@ -341,7 +340,6 @@ def solve_path(
     gram: Gram,
     stop: Stop,
     start: object = None,
-    report: Report | None = None,
     *,
     lams: Floats | int,
     score: Score,
@@ -357,8 +355,7 @@ def solve_path(
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(linear.n, linear.d)
     if needed > gram.budget:
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
-    if report is not None:
-        report(partial("eigenvalues of {:,} samples".format, n))
+    stop.tell(partial("eigenvalues of {:,} samples".format, n))
     with in_time(stop):
         spectrum = spectrum_of(gram, problem, stop) if linear is None else linear_spectrum_of(linear, problem, stop)
         fit = SpectralFit(problem, spectrum)
