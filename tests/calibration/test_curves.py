@@ -9,9 +9,8 @@ from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 
 from mercer.calibration.coupling import couple
-from mercer.calibration.curves import fit_steps, fit_temperature
+from mercer.calibration.curves import fit_steps, fit_temperature, fit_venn_abers
 from mercer.calibration.sigmoid import fit_sigmoids
-from mercer.calibration.venn_abers import fit_venn_abers
 from mercer.cli.libsvm.probability import fit_sigmoid as libsvm_sigmoid
 
 START = np.array([0])

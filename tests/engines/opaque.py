@@ -105,7 +105,9 @@ def show(array):
 
 
 def public_members(*protocols):
-    return {name for one in protocols for base in one.__mro__ for name in vars(base) if not name.startswith("_")}
+    bases = [base for one in protocols for base in one.__mro__]
+    names = {name for base in bases for name in [*vars(base), *vars(base).get("__annotations__", ())]}
+    return {name for name in names if not name.startswith("_")}
 
 
 class Behind:

@@ -30,11 +30,12 @@ from mercer.estimators import SVC, SVR
 from mercer.files import save
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.progress import Reporter
+from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.selection.tune import tune
 from mercer.tables.choice import guesses
 from mercer.tables.dialect import quantity
 from mercer.tables.encodings import LeftOut
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.reading import classes_in, expect_whole, numbers
 
@@ -129,7 +130,8 @@ def easy_of(
         warnings.simplefilter("ignore", GuessWarning)  # they are in the report
         warnings.filterwarnings("ignore", "The least populated class")  # which has two rows at least
         judged = course.judge()
-        params, found = judged.search or course.search(np.arange(len(y)))
+        every = np.arange(len(y))
+        params, found = judged.search if judged.search and len(y) > _MOST_SEARCHED else course.search(every)
         made = EasyModel(course.train(params), target, frame.shape, course.figures(judged, unit), judged.how, found)
         table, made.kind_told = made.table, kind.told
         made.guesses = guesses(frame, table.columns_, table.wishes())
@@ -184,8 +186,9 @@ class EasyModel:
     @property
     def table(self) -> Tabular:
         """What reads the table, with the machine inside."""
-        found: Tabular = getattr(self.model, "estimator_", self.model)
-        return found if isinstance(found, Tabular) else self.model
+        found = table_in(self.model)
+        assert found is not None  # the model was made around it
+        return found
 
     def predict(self, X: Any) -> Any:
         """The class or number of each row."""
@@ -380,7 +383,7 @@ class _Course:
             y,
             grid="quick",
             cv=self._folds(y),
-            scoring="balanced_accuracy" if self.weighed else None,
+            scoring=None if self.is_regression else balanced_soft_accuracy if self.weighed else soft_accuracy,
             refit=False,
             verbose=self.verbose,
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.fitting.pipeline.machine import ModelMethods
+from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.machines import weight_option
 
@@ -22,7 +21,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
     `_check_parameters` refuses what `fit` cannot use.
     """
 
-    _default: ClassVar[Callable[[], Any]]
+    _default: ClassVar[Any]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machine on all samples, and learn what it does to others from folds of them.
@@ -39,15 +38,17 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         self
         """
         self._check_parameters()
-        model = clone(self._given())
-        if isinstance(model, FrozenEstimator):
-            return self._learn(model, X, y, sample_weight, HELD_OUT)
-        return self._learn(model.fit(X, y, **weight_option(model, sample_weight)), X, y, sample_weight, self.cv)
+        model, frozen = clone(self._given()), isinstance(self.estimator, FrozenEstimator)
+        if not frozen:
+            model.fit(X, y, **weight_option(model, sample_weight))
+        self._learn(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
+        return self
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn beside `estimator` itself, which is fitted; `calibrate` of a machine does this."""
         check_is_fitted(self.estimator)
-        return self._learn(self.estimator, X, y, sample_weight, self.cv)
+        self._learn(self.estimator, X, y, sample_weight, self.cv)
+        return self
 
     def _given(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
@@ -59,3 +60,6 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         tags, inner = super().__sklearn_tags__(), self._given().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+attach_named(Calibrated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -17,7 +17,7 @@ from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import answers_as_asked, attach_named, score_of_classifier
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
 from mercer.parameters import one_of
@@ -92,7 +92,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
             )
 
-    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         machine = machine_of(model)
         if not hasattr(machine, "_decision"):
             raise TypeError(
@@ -122,7 +122,6 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         own = self.probabilities_.own_scores(f[counted], codes[counted])
         self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
         samples.copy_columns(model, self)
-        return self
 
     def _decided(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -188,7 +187,6 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
 
 
 answers_as_asked(CalibratedClassifier)
-attach_named(CalibratedClassifier)
 
 
 @dataclass(frozen=True, eq=False)

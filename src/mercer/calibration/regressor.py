@@ -10,7 +10,7 @@ machine was not trained on, f is the same for all i, and the probability at leas
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -27,7 +27,7 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import answers_as_asked, attach_named, score_of_regressor
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, without_names
@@ -83,7 +83,7 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         if self.cv == HELD_OUT:
             raise ValueError("cv='held-out' is for machines that are fitted already: use model.calibrate(X, y, cv=...)")
 
-    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         X, sample_weight = placed(X), on_host(sample_weight)
         y = column_or_1d(on_host(y), warn=True).astype(np.float64)
         asked = ask(machine)
@@ -109,7 +109,6 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         else:
             self._learn_folds(machine, X, y, sample_weight)
         samples.copy_columns(machine, self)
-        return self
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:
         weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -173,4 +172,3 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
 
 
 answers_as_asked(CalibratedRegressor)
-attach_named(CalibratedRegressor)

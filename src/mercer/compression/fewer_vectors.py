@@ -14,7 +14,7 @@ from sklearn.base import OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse, n_samples, take
-from mercer.compression.class_groups import groups_for
+from mercer.compression.class_groups import groups_for, matched_in_groups
 from mercer.compression.distance import apart_at, distances, lengths_of, longest
 from mercer.compression.matching import Samples, matched, retrained
 from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
@@ -162,7 +162,9 @@ def _reduced(
         if samples is not None and retrain == "values" and found.span is not None:
             groups = groups_for(model, target, found.span)
             if groups is not None:
-                return found.in_groups(target, groups, samples, progress)
+                report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
+                made = matched_in_groups(target, found.span, groups, samples, report)
+                return replace(found, expansion=made, span=None, retrained=True)
     else:
         return Reduced(original)
     fit = retrained if retrain == "loss" else matched

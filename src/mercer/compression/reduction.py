@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
-from mercer.compression.class_groups import Groups, matched_in_groups
-from mercer.compression.matching import Samples
-from mercer.compression.positions import refined
+from mercer.compression.matching import Samples, refined
 from mercer.compression.target import Span, Target
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
@@ -65,13 +63,6 @@ class Reduced:
             far = np.sqrt(np.minimum(1.0, room / np.maximum((way**2).sum(axis=0), 1e-9 * room + 1e-300)))
         made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
         return replace(self, expansion=made, retrained=True)
-
-    def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Reporter) -> Reduced:
-        """With every pair of classes on the vectors of its groups, fitted to samples."""
-        assert self.span is not None
-        report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
-        made = matched_in_groups(target, self.span, groups, samples, report)
-        return replace(self, expansion=made, span=None, retrained=True)
 
 
 def to_count(target: Target, count: int, samples: Samples | None, progress: Reporter) -> Reduced:

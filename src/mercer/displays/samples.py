@@ -301,10 +301,8 @@ class SlackDisplay(Picture):
             Labels of two classes.
         decision_values : array of shape (n_samples,)
             f(x).
-        bins : int, default=30
-            Of the histogram.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        bins, ax
+            As `from_estimator` takes them.
         """
         y, values = np.asarray(y), np.asarray(decision_values, dtype=np.float64)
         if y.ndim != 1 or y.shape != values.shape:

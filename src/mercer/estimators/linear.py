@@ -275,11 +275,7 @@ class LinearPath:
 
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
-    >>> from mercer import linear_path
-    >>> path = linear_path(*make_classification(random_state=0), Cs=[0.1, 1.0, 10.0])
-    >>> path.coef.shape, bool((path.gap < 1e-2).all())
-    ((3, 20), True)
+    See `linear_path`.
     """
 
     C: Floats

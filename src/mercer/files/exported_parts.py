@@ -188,6 +188,23 @@ def before(scalings: list[Scaling], rows: Floats) -> Floats:
     return rows
 
 
+def scaled_rows(parts: Parts, rows: Floats) -> Floats:
+    """Rows after all scalings, in their own type."""
+    for scaling in parts.scalings:
+        for part in in_parts(scaling.shift, rows.dtype.name):
+            rows = rows - part.astype(rows.dtype)
+        rows = rows / scaling.divisor.astype(rows.dtype)
+        if scaling.low is not None and scaling.high is not None:
+            rows = np.clip(rows, scaling.low, scaling.high)
+    return rows
+
+
+def in_parts(shift: Floats, dtype: str) -> list[Floats]:
+    """What to subtract in turn, so that a float loses nothing of a shift: the number itself, and what rounding left."""
+    rest = shift - shift.astype(dtype)
+    return [shift, rest] if rest.any() else [shift]
+
+
 def _straight(recipe: Recipe) -> tuple[float, float] | None:
     """A factor and a constant with which k is a multiple of an inner product, plus a number."""
     if recipe.inner != "dot" or recipe.normalise:

@@ -117,13 +117,13 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
     return _model(machine, label_order, *libsvm_kernel(machine.kernel_))
 
 
-def layout_of(machine: Estimator) -> LibsvmModel:
+def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
     """What LIBSVM's file holds of a fitted estimator but for its kernel, which may be any.
 
     Its support vectors are the numbers of the rows.
     """
     check_is_fitted(machine)
-    return _model(machine, None, "precomputed", {})
+    return _model(machine, label_order, "precomputed", {})
 
 
 def _model(machine: Estimator, label_order: Any, kernel_type: str, numbers: dict[str, float]) -> LibsvmModel:

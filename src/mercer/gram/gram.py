@@ -282,17 +282,12 @@ class Eigensystem(Protocol):
         """(Q∘Q)A: sums of the squares in each row of Q."""
 
 
-class Field(Protocol):
-    """The state of one solve: β of all variables, u = Kβ of the active rows, and the variables that are active.
+class State(Protocol):
+    """What the states of all solves have: β, u = Kβ, and the variables, or samples, that are active."""
 
-    The decomposition loop asks it for the worst violators and for K on the working set, and tells it to move and to
-    shrink. It does not know which machine is solved.
-    """
-
-    problem: DualProblem  # what is solved
-    beta: Floats  # β of all variables
+    beta: Floats
     u: Floats  # Kβ of all rows, of which the active ones' are current
-    active: Indices  # the variables that can be chosen
+    active: Indices  # what can be chosen
 
     @property
     def gram(self) -> Gram:
@@ -300,7 +295,30 @@ class Field(Protocol):
 
     @property
     def shrunk(self) -> bool:
-        """Whether variables were dropped: then u is current in the rows of the active ones alone."""
+        """Whether some were dropped: then u is current in the rows of the active ones alone."""
+
+    def violators(self, q: int, keep: float) -> Indices:
+        """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
+
+    def block(self, J: Indices) -> Values:
+        """K between the rows of J, in the precision of the solve; the next block may overwrite it."""
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        """Set β on J and bring u of the active rows up to date; the block of J was asked for last, mostly or, of a
+        joint solve, always."""
+
+    def unshrink(self) -> None:
+        """Make everything active again, with its u."""
+
+
+class Field(State, Protocol):
+    """The state of one solve: β of all variables, u = Kβ of the active rows, and the variables that are active.
+
+    The decomposition loop asks it for the worst violators and for K on the working set, and tells it to move and to
+    shrink. It does not know which machine is solved.
+    """
+
+    problem: DualProblem  # what is solved
 
     def violation(self) -> tuple[float, Floats, Floats]:
         """Over the active variables: the largest violation, and each group's two ends."""
@@ -311,17 +329,8 @@ class Field(Protocol):
         0 where it is not, or not any more. It may take some more than `most`.
         """
 
-    def violators(self, q: int, keep: float) -> Indices:
-        """At most q active ones: up to q·keep of the previous set, free ones first, then the worst violators."""
-
     def gradient(self, J: Indices) -> Floats:
         """h on the variables J, which must be active."""
-
-    def block(self, J: Indices) -> Values:
-        """K between the rows of J, in the precision of the solve; the next block may overwrite it."""
-
-    def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J and bring u of the active rows up to date. Mostly the block of J was asked for last."""
 
     def inside(self, J: Indices) -> Field:
         """The state of the problem on J, active and in ascending order, with all other variables held where they are.
@@ -332,22 +341,12 @@ class Field(Protocol):
     def shrink(self) -> bool:
         """Drop bounded variables that no pair would choose, if there are enough of them; whether any were dropped."""
 
-    def unshrink(self) -> None:
-        """Make everything active again, with its u."""
 
-
-class JointField(Protocol):
+class JointField(State, Protocol):
     """The state of a joint multi-class solve: β and u = Kβ with a column per class, and the samples that are active."""
 
     problem: JointProblem
-    gram: Gram
-    beta: Floats
-    u: Floats
     b: Floats
-
-    @property
-    def shrunk(self) -> bool:
-        """Whether samples were dropped: then u is current in the rows of the active ones alone."""
 
     def set_problem(self, problem: JointProblem) -> None:
         """Continue with this problem, which differs from the last one only in its biases."""
@@ -355,23 +354,11 @@ class JointField(Protocol):
     def violation(self) -> float:
         """The largest over the active samples."""
 
-    def violators(self, q: int, keep: float) -> Indices:
-        """At most q active samples: up to q·keep of the previous set, free ones first, then the worst violators."""
-
     def excess(self, rows: Indices) -> Floats:
         """e on some active samples."""
 
-    def block(self, J: Indices) -> Values:
-        """K between the samples J, in the precision of the solve; the next block may overwrite it."""
-
-    def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J, the samples whose block was asked for last, and bring u of the active samples up to date."""
-
     def shrink(self, violation: float) -> None:
         """Drop samples in a corner of their box, if no gradient difference as large as the violation moves them."""
-
-    def unshrink(self) -> None:
-        """Make everything active again, with its u."""
 
 
 class Evaluation(Protocol):

@@ -14,8 +14,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, in_order, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
-from mercer.gram.definite import has_negative_direction
-from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
+from mercer.gram.factor import eigenvectors_of, factor_of, has_negative_direction, kept_of
 from mercer.gram.host_field import HostField
 from mercer.gram.host_rows import HostRows
 from mercer.gram.joint_field import HostJointField, TiledJointField

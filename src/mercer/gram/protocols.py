@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mercer import _core
 from mercer.arrays import Floats, Indices
 from mercer.gram.ball import Ball
 from mercer.kernels import Kernel
@@ -37,8 +38,8 @@ class Rows(Protocol):
         """The squared length of every row."""
 
     @property
-    def descent(self) -> Descent | None:
-        """Steps on one row after another; None where each would cost too much, as on a device: then there is Newton."""
+    def descent(self) -> _core.LinearRows | None:
+        """The core's steps on one row after another; None where each would cost too much: then there is Newton."""
 
     def first(self, m: int) -> Rows:
         """The first m rows."""
@@ -74,57 +75,6 @@ class Rows(Protocol):
 
     def gram_product(self, c: Floats) -> Ball:
         """XX'c with the best bounds that can be had."""
-
-
-class Descent(Protocol):
-    """Dual coordinate descent on rows; β, w, the biases and the seed are changed in place.
-
-    Both return the passes taken, the violation, the gap, and why they ended: "converged", "max_epochs", "max_seconds",
-    or "unsettled", where a free bias could not be found so. Then `descend` is called again with a finite one.
-    """
-
-    def descend(
-        self,
-        p: Floats,
-        lower: Floats,
-        upper: Floats,
-        d: Floats,
-        epsilon: Floats,
-        lengths: Floats,
-        bias: float,
-        beta: Floats,
-        w: Floats,
-        b: Floats,
-        value: float,
-        hold: bool,
-        seed: Any,
-        tol: float,
-        gap: float,
-        max_epochs: int,
-        max_seconds: float,
-        shrinking: bool,
-        /,
-    ) -> tuple[int, float, float, str]:
-        """Passes over the problem of a `LinearProblem`, whose dual value at the start is `value`."""
-
-    def descend_joint(
-        self,
-        y: Any,
-        C: Floats,
-        lengths: Floats,
-        bias: float,
-        beta: Floats,
-        w: Floats,
-        w_bias: Floats,
-        seed: Any,
-        tol: float,
-        gap: float,
-        max_epochs: int,
-        max_seconds: float,
-        shrinking: bool,
-        /,
-    ) -> tuple[int, float, float, str]:
-        """Passes over Crammer and Singer's joint problem; β and w are flat, the classes side by side."""
 
 
 class LinearGram(Protocol):

@@ -239,13 +239,13 @@ def svm_path(
     progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
     if epsilon is None and len(fit.merged.y) > _MOST_EXACT:
         epsilon = _EPSILON
-    stop, constant, report = fit.limits.stop, fit.constant, progress.begin("path")
+    stop, constant = replace(fit.limits.stop, report=progress.begin("path")), fit.constant
     found: Trace | Nodes
     if epsilon is None:
-        found = trace(problem, gram, stop, begin, end, constant=constant, report=report)
+        found = trace(problem, gram, stop, begin, end, constant=constant)
     else:
         begin, end = begin or _RANGE[0], end if math.isfinite(end) else _RANGE[1]
-        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant, report=report)
+        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant)
     progress.end()
     return CPath(machine, fit, found)
 

@@ -202,17 +202,9 @@ def ball_square(gram: Gram, rows: Any = None, ridge: Any = 0.0) -> float:
     With `rows` of the Gram matrix and a `ridge`, that of K + ridge·I on these rows, of which some may be the same.
     """
     rows = np.arange(gram.n) if rows is None else rows
-    n = len(rows)
-    squares = gram.diagonal[rows] + ridge
-    problem = DualProblem(
-        p=0.5 * squares,
-        lower=np.zeros(n),
-        upper=np.full(n, 2.0),
-        d=np.broadcast_to(np.asarray(ridge, dtype=np.float64), n).copy(),
-        row=np.asarray(rows),
-        group=np.zeros(n, dtype=np.int32),
-        totals=np.ones(1),
-    )
+    n, squares = len(rows), gram.diagonal[rows] + ridge
+    box, d = (np.zeros(n), np.full(n, 2.0)), np.broadcast_to(np.asarray(ridge, dtype=np.float64), n).copy()
+    problem = DualProblem(0.5 * squares, *box, d, np.asarray(rows), np.zeros(n, dtype=np.int32), np.ones(1))
     return 2 * solve_certified(problem, gram, replace(_SOLVED, tol=1e-6 * float(squares.max())))[1].primal
 
 

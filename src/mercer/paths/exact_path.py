@@ -96,20 +96,13 @@ class Trace:
 
 
 def trace(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    begin: float | None,
-    end: float,
-    *,
-    constant: bool = False,
-    report: Any = None,
+    problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end: float, *, constant: bool = False
 ) -> Trace:
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
-    K = KernelRows(gram)
-    walk = _first(problem, K, stop) if begin is None else _settled_at(problem, K, begin, stop, None)
-    found = Trace(problem, gram, walk.side.copy(), walk.t, stop, constant=constant)
-    watch = _Watch(found, stop, report)
+    K, quiet = KernelRows(gram), replace(stop, report=None)
+    walk = _first(problem, K, quiet) if begin is None else _settled_at(problem, K, begin, quiet, None)
+    found = Trace(problem, gram, walk.side.copy(), walk.t, quiet, constant=constant)
+    watch = _Watch(found, stop)
     while True:
         try:
             walk.walk(end, watch)
@@ -118,7 +111,7 @@ def trace(
             stalled = True
         found.log += walk.log
         found.n_refactorisations += walk.system.refactorisations
-        after = _beyond(found, walk, K, stop) if stalled else None
+        after = _beyond(found, walk, K, quiet) if stalled else None
         if after is None:
             break
         walk = after
@@ -207,8 +200,8 @@ def _beyond(found: Trace, walk: Walk, K: KernelRows, stop: Stop) -> Walk | None:
 class _Watch:
     """What happens at every event: values are noted, optimality is checked now and then, limits are kept."""
 
-    def __init__(self, found: Trace, stop: Stop, report: Any) -> None:
-        self.found, self.stop, self.report = found, stop, report
+    def __init__(self, found: Trace, stop: Stop) -> None:
+        self.found, self.stop = found, stop
         self.events = 0
         self.last = found.start  # C of the last event
 
@@ -231,8 +224,7 @@ class _Watch:
         if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
             self._check(walk, segment)
         if self.events % _EVENTS_PER_CHECK == 0:
-            if self.report is not None:
-                self.report(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
+            self.stop.tell(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
             limit = self.stop.limit(self.events)
             if limit is not None:
                 found.stop_reason = limit

@@ -100,18 +100,10 @@ class Nodes:
 
 
 def nodes_of(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    begin: float,
-    end: float,
-    epsilon: float,
-    *,
-    constant: bool = False,
-    report: Any = None,
+    problem: DualProblem, gram: Gram, stop: Stop, begin: float, end: float, epsilon: float, *, constant: bool = False
 ) -> Nodes:
     """Fits from C = `begin` to `end` such that the relative gap is at most ε everywhere between."""
-    asked = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon, report=report)
+    asked = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
     found = Nodes(problem, epsilon, constant)
 
     def fit(C: float, start: Floats | None) -> Node:

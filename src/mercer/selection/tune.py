@@ -127,6 +127,8 @@ def tune(
     True
     >>> found.best_estimator_.certificate_.relative_gap < 1e-2
     True
+    >>> found.complete_, bool(found.at(C=1, gamma=0.1)["mean_test_score"] > 0.9)
+    (True, True)
     """
     _check_called_right(estimator, X)
     one_of("skip", skip, (True, False, "likely"))

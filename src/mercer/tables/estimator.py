@@ -257,8 +257,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
                     "features as input"
                 )
             return Frame(known, frame.columns, frame.named)
-        used = [one.name for one in self.columns_ if not isinstance(one, LeftOut)]
-        absent = [name for name in used if name not in frame.names]
+        absent = [name for name in used_columns(self) if name not in frame.names]
         if absent:
             raise ValueError(
                 f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
@@ -388,3 +387,8 @@ def _standard(y: Any, weight: Floats) -> tuple[Any, Any]:
 def used_columns(model: Tabular) -> list[str]:
     """The columns that the model learnt from."""
     return [one.name for one in model.columns_ if not isinstance(one, LeftOut)]
+
+
+def table_in(model: Any) -> Tabular | None:
+    """What reads the tables of a model: itself, or what a calibration is around."""
+    return next((one for one in (model, getattr(model, "estimator_", None)) if isinstance(one, Tabular)), None)

@@ -19,7 +19,7 @@ from mercer.engines.chunked import verbs
 from mercer.engines.chunked.linear import ChunkedLinearGram
 from mercer.engines.chunked.samples import ChunkedSamples
 from mercer.gram.ball import Ball
-from mercer.gram.definite import has_negative_direction
+from mercer.gram.factor import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Kept, Provable, Rounded
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField

@@ -78,7 +78,7 @@ class TorchEvaluation:
     def _finished(self, part: Any, sums: Any, sizes: Any) -> Floats:
         values = np.array(floats(sums))
         if sizes is not None and len(part):
-            which = np.flatnonzero(self._too_coarse(part, sums, sizes, values))
+            which = np.flatnonzero(self._too_coarse(sums, sizes, values))
 
             def work(some: slice) -> None:
                 assert self._formula is not None
@@ -88,7 +88,7 @@ class TorchEvaluation:
             in_strips(len(which), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
-    def _too_coarse(self, part: Any, sums: Any, sizes: Any, values: Floats) -> Flags:
+    def _too_coarse(self, sums: Any, sizes: Any, values: Floats) -> Flags:
         """The samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
         rounding, cut = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0

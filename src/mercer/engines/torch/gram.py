@@ -19,7 +19,7 @@ from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
 from mercer.engines.torch.stored import TorchRounded
 from mercer.gram.ball import Ball
-from mercer.gram.definite import has_negative_direction
+from mercer.gram.factor import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.linear_gram import linear_scale, linear_terms

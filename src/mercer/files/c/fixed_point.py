@@ -19,8 +19,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.files.c.text import function, in_order, integers, prediction, prototypes
-from mercer.files.c.trial import scaled_rows
-from mercer.files.exported_parts import Parts, before
+from mercer.files.exported_parts import Parts, before, scaled_rows
 from mercer.kernels.matrices import dense
 
 # Bits of a scaled row and of a vector, without the sign, and how many times the largest entry of a vector a row may be.
@@ -41,7 +40,8 @@ class _Formats:
     vector: int
     value: int  # a kernel value
     coefficient: int
-    product: int  # bits that a product of the last two loses before it is added
+    dot: int  # bits that an inner product loses
+    product: int  # bits that a product of value and coefficient loses before it is added
     output: int
 
 
@@ -49,7 +49,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
     """The file after its head."""
     _check(parts)
     table, b = dense(parts.table), parts.offset
-    formats, dot_shift = _formats(parts, table, b)
+    formats = _formats(parts, table, b)
     lines = ["", "#include <stdint.h>", "", *_words(formats, name), *prototypes(parts, name, "int32_t"), ""]
     lines += integers("int32_t", f"{name}_vectors", _whole(parts.vectors, formats.vector))
     lines += integers("int32_t", f"{name}_coefficients", _whole(table, formats.coefficient))
@@ -62,7 +62,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
             "return v < 0 ? -((-v - 1) >> bits) - 1 : v >> bits;",
         ],
     )
-    lines += _kernel(parts, formats, name, dot_shift)
+    lines += _kernel(parts, formats, name)
     lines += function(f"void {name}_decision(const int32_t *x, int32_t *f)", _decision(parts, formats, name, total))
     return [*lines, *prediction(parts, name, "int32_t", "")]
 
@@ -70,7 +70,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
 def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
     """The examples, rounded, and their outputs, with vectors, kernel values and coefficients rounded."""
     table, b = dense(parts.table), parts.offset
-    formats, _ = _formats(parts, table, b)
+    formats = _formats(parts, table, b)
     given = np.rint(np.ldexp(parts.examples, formats.row))
     end = 2.0**formats.room - 1
     seen, bits = np.clip(given, -end, end), formats.row
@@ -116,8 +116,7 @@ def _bits_for(largest: float, room: int) -> int:
     return room - max(-30, math.floor(math.log2(max(largest, 1e-30))) + 1)
 
 
-def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
-    """The formats, and how many bits an inner product loses."""
+def _formats(parts: Parts, table: Floats, b: Floats) -> _Formats:
     largest = float(np.abs(parts.vectors).max(initial=0.0))
     seen = float(np.abs(scaled_rows(parts, parts.examples)).max(initial=0.0))
     vector = scaled = _bits_for(_ROOM * max(largest, seen), _ROW_BITS)
@@ -144,7 +143,7 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
     # Of classes, outputs beyond 4096 are taken as it, so that those near zero are told apart.
     usual = min(bound, 4096.0) if parts.labels is not None else bound
     output = min(_bits_for(usual, _BITS), value + coefficient - product)
-    return _Formats(row, room, scaled, vector, value, coefficient, product, output), lost
+    return _Formats(row, room, scaled, vector, value, coefficient, lost, product, output)
 
 
 def _words(formats: _Formats, name: str) -> list[str]:
@@ -178,13 +177,13 @@ def _scaling_tables(parts: Parts, formats: _Formats, name: str) -> list[str]:
     return lines
 
 
-def _kernel(parts: Parts, formats: _Formats, name: str, lost: int) -> list[str]:
+def _kernel(parts: Parts, formats: _Formats, name: str) -> list[str]:
     recipe, head = parts.recipe, f"static int64_t {name}_kernel(const int32_t *x, const int32_t *z)"
     term = {"dot": "(int64_t)x[j] * z[j]", "sqdist": "d * d", "l1": "(d < 0 ? -d : d)"}[recipe.inner]
     body = ["int64_t t = 0;", "int j;", f"for (j = 0; j < {parts.n_features}; j++) {{"]
     body += ["  const int64_t d = (int64_t)x[j] - z[j];"] * (recipe.inner != "dot") + [f"  t += {term};", "}"]
     if recipe.inner == "dot":
-        return function(head, [*body, f"return {name}_shifted(t, {lost});"])
+        return function(head, [*body, f"return {name}_shifted(t, {formats.dot});"])
     # The exponent of 2 for one unit of t.
     rate = recipe.numbers[0] * math.log2(math.e) * 2.0 ** (-formats.scaled * (2 if recipe.inner == "sqdist" else 1))
     limit = min(2.0**62, _ZERO_EXPONENT / rate) if rate > 0 else 2.0**62

@@ -23,7 +23,7 @@ from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.rkhs import Expansion
 from mercer.runtime.optional import require
 from mercer.runtime.threads import effective_n_threads
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import table_in
 from mercer.tables.frame import Frame
 from mercer.unsupervised.learner import Learner
 
@@ -43,8 +43,7 @@ class MercerFile(Model):
         self.native = "liblinear" if type(machine).__name__ in LINEAR_MACHINES else "libsvm"
         self.first_index = 0 if self._is_precomputed else 1
         self.feature_names = getattr(model, "feature_names_in_", None)
-        inner = getattr(model, "estimator_", None)  # of a calibration
-        self.table = next((one for one in (model, inner) if isinstance(one, Tabular)), None)
+        self.table = table_in(model)
         if hasattr(machine, "certificate_") and hasattr(machine, "shape_fit_"):
             self.n_training_rows = int(machine.shape_fit_[0])
         self._has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")  # of LIBSVM's -b 1

@@ -160,11 +160,7 @@ class LeastSquaresMachine(OutputsMachine):
             "raise lam, scale the features, or leave out what is far from everything else"
         )
 
-    @property
-    def coef_(self) -> Any:
-        """The weights of the features, one row per output; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)
+    coef_ = property(weight_vector)
 
 
 class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):

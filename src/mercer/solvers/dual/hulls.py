@@ -53,29 +53,11 @@ _C_FACTOR = 100.0
 NOT_CENTRED = Centring()
 
 
-@dataclasses.dataclass(frozen=True)
-class Distance:
-    """What a certificate says about the distance of the hulls: two bounds on its square, and the unit of both."""
+def _distance(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[bool, bool, bool]:
+    """Whether a certificate of a hull problem proves the hulls apart at β, whether they meet, and whether nearly so.
 
-    below: float
-    above: float
-    unit: float
-
-    @property
-    def apart(self) -> bool:
-        return self.below > _ROUNDING_SHARE * self.unit
-
-    @property
-    def meet(self) -> bool:
-        return self.above <= _ROUNDING_SHARE * self.unit  # both are 0 if K is
-
-    @property
-    def hardly_apart(self) -> bool:
-        return not self.apart and self.above <= _TOUCHING_SHARE * self.unit
-
-
-def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
-    """The bounds that a certificate of a hull problem proves at β; samples that take no part do not count."""
+    Samples that take no part do not count.
+    """
     size = inner(np.sqrt(np.abs(gram.diagonal)), np.abs(beta))
     unit = size * size
     if not np.isfinite(unit):
@@ -84,7 +66,9 @@ def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
             f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
     most = certificate.dual + certificate.gap  # no less than primal, and with what rounding may hide
-    return Distance(max(0.0, -2.0 * most), max(0.0, -2.0 * certificate.dual), unit)
+    below, above = (max(0.0, -2.0 * value) for value in (most, certificate.dual))  # bounds on its square
+    apart = below > _ROUNDING_SHARE * unit
+    return apart, above <= _ROUNDING_SHARE * unit, not apart and above <= _TOUCHING_SHARE * unit
 
 
 def _rho(problem: DualProblem, certificate: Certificate, reduced: bool) -> float:
@@ -144,14 +128,15 @@ def _nearest_points(
         solution, certificate = solve(problem, gram, asked, start)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
-        found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * _rho(problem, certificate, reduced)
-        if found.meet:
+        apart, meet, hardly_apart = _distance(gram, solution.beta, certificate)
+        wanted = stop.tol * _rho(problem, certificate, reduced)
+        if meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
-        if found.apart and certificate.violation <= wanted:
+        if apart and certificate.violation <= wanted:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
         reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
         # Of reduced hulls, a larger ν is then of use. That hulls of all samples meet would have to be known.
-        if reason in ("stalled", "rounding floor") and found.hardly_apart and reduced:
+        if reason in ("stalled", "rounding floor") and hardly_apart and reduced:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if reason != "converged":
             return dataclasses.replace(solution, stop_reason=reason), certificate
