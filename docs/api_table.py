@@ -46,7 +46,7 @@ def split(function):
     """The parameters that a call may give by place, and those that it must name."""
     parameters = inspect.signature(function).parameters.values()
     by_place = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    return by_place, [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+    return by_place, [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)]
 
 
 def table():

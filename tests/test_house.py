@@ -211,8 +211,6 @@ HOST_ROOMS = {"files", "tables", "displays", "features", "cli", "toy", "explain"
 HOST_FILES = {
     "solvers/pegasos/descent.py",  # its steps take a row at a time
     "compression/distance.py",  # of a trained machine's vectors, which live here
-    "compression/removals.py",
-    "compression/positions.py",
     "rkhs.py",
     "unsupervised/mmd.py",
     "unsupervised/spectral.py",  # affinities are a graph of the user's

@@ -163,7 +163,7 @@ else:
         "KernelRidge": "RLSRegressor",
         "LSSVM": "RLSClassifier or RLSRegressor",
         "KernelLogisticRegression": 'KernelMachine("logistic")',
-        "GaussianProcess": "theory.GaussianProcess",
+        "GaussianProcess": "GaussianProcessRegressor",
         "RBF": "kernels.Gaussian",
         "xi_alpha": "paths.xi_alpha",
     }

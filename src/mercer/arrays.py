@@ -279,6 +279,19 @@ def sums_by(index: Any, values: Floats, n: int) -> Floats:
     return np.bincount(index, weights=values, minlength=n).astype(np.float64, copy=False)
 
 
+def weighted_median(values: Floats, weight: Floats) -> float:
+    """The median of values that count as their weights say; between two values if half lies on each side.
+
+    Sums of weights are rounded: half is what differs from it by less than that.
+    """
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weight[order])
+    half, rounding = 0.5 * below[-1], 1e-11 * below[-1]
+    lower = int(np.searchsorted(below, half - rounding, side="left"))
+    upper = min(int(np.searchsorted(below, half + rounding, side="right")), len(order) - 1)
+    return float(0.5 * values[order[lower]] + 0.5 * values[order[upper]])
+
+
 def freeze(array: Any) -> Any:
     """Make an array, or the parts of a CSR matrix, read-only; anything else is left alone."""
     if isinstance(array, PlacedSamples):

@@ -142,31 +142,24 @@ class Engine(Protocol):
     @property
     def devices(self) -> tuple[str, ...]:
         """The names by which it is asked for, such as "cuda"; one device of several is "cuda:1"."""
-        ...
 
     def accepts(self, X: Any) -> bool:
         """Whether X is of the engine's own type of array."""
-        ...
 
     def samples(self, X: Any) -> PlacedSamples:
         """Samples of the engine's own type, or of this machine, where they are computed on."""
-        ...
 
     def vector(self, values: Any) -> Any:
         """Targets or weights of the engine's own type as an array of this machine."""
-        ...
 
     def given(self, values: NDArray[Any], like: Any) -> Any:
         """Numbers of this machine as the engine's own type of array, where another one is."""
-        ...
 
     def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
         """K of these samples; `mercer.gram.gram_for` says what the parameters mean."""
-        ...
 
     def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
         """The samples, or some of sparse ones, as the rows of a linear machine, less a centre."""
-        ...
 
     def cross(
         self,
@@ -178,13 +171,11 @@ class Engine(Protocol):
         K_MM: Floats | None,
     ) -> Cross:
         """K between samples that come in chunks and a few landmarks; of a kernel matrix these are columns."""
-        ...
 
     def evaluation(
         self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
     ) -> Evaluation:
         """f of new samples of this engine."""
-        ...
 
 
 _engines: list[Engine] = []
@@ -245,19 +236,15 @@ def placed(X: Any) -> Any:
     return X if engine is None else engine.samples(X)
 
 
-def as_asked(values: Any, X: Any) -> Any:
-    """An answer about samples X as the type of array that X is: an engine's own numbers are the engine's again."""
-    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
-    if engine is None or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
-        return values
-    return engine.given(values, X)
-
-
 def answered(X: Any, answer: Callable[[Any], Any]) -> Any:
     """The answer about samples X as the type of array that X is; later, where such arrays are computed later."""
     engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
     later = getattr(engine, "later", None)
-    return as_asked(answer(placed(X)), X) if later is None else later(X, answer)
+    if later is not None:
+        return later(X, answer)
+    values = answer(X if engine is None else engine.samples(X))
+    numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+    return engine.given(values, X) if engine is not None and numbers else values
 
 
 def report_of(X: Any) -> dict[str, Any]:

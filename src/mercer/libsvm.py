@@ -23,18 +23,10 @@ import scipy.sparse as sp
 from mercer.arrays import Floats, is_sparse
 from mercer.cli.folds import squared_correlation
 from mercer.cli.main import main
-from mercer.files.libsvm_estimator import LibsvmFile
-from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
+from mercer.files.libsvm_model import LibsvmModel, parse_libsvm_model, read_libsvm_model, write_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 
-__all__ = [
-    "evaluations",
-    "svm_load_model",
-    "svm_predict",
-    "svm_read_problem",
-    "svm_save_model",
-    "svm_train",
-]
+__all__ = ["evaluations", "svm_load_model", "svm_predict", "svm_read_problem", "svm_save_model", "svm_train"]
 
 
 def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
@@ -53,7 +45,7 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
 
     Returns
     -------
-    LibsvmFile or float
+    LibsvmModel or float
         `model.estimator()` is the machine as an estimator of mercer.
 
     Examples
@@ -88,11 +80,11 @@ def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
             print(f"Cross Validation Mean squared error = {figures['mean_squared_error']:g}")
             print(f"Cross Validation Squared correlation coefficient = {figures['squared_correlation']:g}")
             return figures["mean_squared_error"]
-        return LibsvmFile(parse_libsvm_model(model.read_bytes()), "the model")
+        return parse_libsvm_model(model.read_bytes())
 
 
 def svm_predict(
-    y: Any, x: Any, model: LibsvmFile, options: str = ""
+    y: Any, x: Any, model: LibsvmModel, options: str = ""
 ) -> tuple[list[Any], tuple[float, float, float], Any]:
     """Labels or numbers, (accuracy in percent, mean squared error, squared correlation), and values for each row.
 
@@ -102,7 +94,7 @@ def svm_predict(
         The truth; an empty one where it is not known.
     x : list of dicts or of lists, array or sparse matrix
         As in `svm_train`.
-    model : LibsvmFile
+    model : LibsvmModel
         Of `svm_train` or `svm_load_model`.
     options : str, default=""
         -b 1: the values are probabilities, in the order of the model's labels; -q: print nothing.
@@ -160,7 +152,7 @@ def svm_read_problem(data_file_name: str | os.PathLike[str]) -> tuple[Floats, sp
     return y, X
 
 
-def svm_load_model(model_file_name: str | os.PathLike[str]) -> LibsvmFile:
+def svm_load_model(model_file_name: str | os.PathLike[str]) -> LibsvmModel:
     """The model in a file of LIBSVM's.
 
     Parameters
@@ -168,21 +160,20 @@ def svm_load_model(model_file_name: str | os.PathLike[str]) -> LibsvmFile:
     model_file_name : str or path-like
         The file.
     """
-    name = os.fspath(model_file_name)
-    return LibsvmFile(parse_libsvm_model(Path(name).read_bytes(), name), name)
+    return read_libsvm_model(model_file_name)
 
 
-def svm_save_model(model_file_name: str | os.PathLike[str], model: LibsvmFile) -> None:
+def svm_save_model(model_file_name: str | os.PathLike[str], model: LibsvmModel) -> None:
     """Write a model as LIBSVM writes it.
 
     Parameters
     ----------
     model_file_name : str or path-like
         The file.
-    model : LibsvmFile
+    model : LibsvmModel
         Of `svm_train` or `svm_load_model`.
     """
-    write_libsvm_model(model.as_libsvm(), model_file_name)
+    write_libsvm_model(model, model_file_name)
 
 
 def _value(words: list[str], letter: str) -> str | None:

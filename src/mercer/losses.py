@@ -35,15 +35,12 @@ class Loss(Protocol):
 
     def value(self, y: Floats, f: Floats) -> Floats:
         """ℓ(y, f), convex in f."""
-        ...
 
     def gradient(self, y: Floats, f: Floats) -> Floats:
         """dℓ/df."""
-        ...
 
     def curvature(self, y: Floats, f: Floats) -> Floats:
         """d²ℓ/df², not negative."""
-        ...
 
 
 @dataclass(frozen=True)

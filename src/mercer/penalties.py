@@ -25,11 +25,9 @@ class Penalty(Protocol):
 
     def value(self, r: float) -> float:
         """Ω(r), increasing and convex."""
-        ...
 
     def derivative(self, r: float) -> float:
         """Ω′(r), positive for r > 0."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,8 @@ class Expansion:
 
     def __call__(self, X: Any, n_threads: int = 1) -> Floats:
         """f at every sample of X, one column per output; kernel values are as precise as X."""
-        out = np.tile(self.b, (n_samples(X), 1))
+        out = np.empty((n_samples(X), len(self.b)))
+        out[:] = self.b
         self._evaluation(engine_of(X)).add(out, X, n_threads)
         return out
 

@@ -41,7 +41,7 @@ class Report(Protocol):
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: a violation to reach, a relative gap to reach as well, and limits that always hold."""
+    """When to stop: a violation to reach, a relative gap as well, and limits that always hold; and whom to tell."""
 
     tol: float
     max_iter: int
@@ -51,6 +51,7 @@ class Stop:
     n_threads: int = 1  # of the algebra between kernel values, which have their own
     alone: bool = True  # no other problem shares the deadline, so that nothing is lost where this one is given up
     proof_seconds: Callable[[Floats], float] | None = None  # what the certificate of these coefficients will take
+    report: Report | None = None  # whom a solve tells how far it is
 
     def missed(self, certificate: Certificate) -> float:
         """How many times too large the violation or the gap is; at most 1 where both will do."""
@@ -85,6 +86,11 @@ class Stop:
             return self
         return replace(self, deadline=self.deadline - self.proof_seconds(beta), proof_seconds=None)
 
+    def tell(self, words: Callable[[], str], missed: float = math.nan) -> None:
+        """Say how far the solve is, if somebody wants to know."""
+        if self.report is not None:
+            self.report(words, missed)
+
     @property
     def seconds(self) -> float:
         """The time that is left."""
@@ -100,9 +106,7 @@ class Solve(Protocol):
     that whoever makes the task binds with functools.partial.
     """
 
-    def __call__(
-        self, problem: Any, place: Any, stop: Stop, start: Any = None, report: Report | None = None, /
-    ) -> tuple[Any, Certificate]: ...
+    def __call__(self, problem: Any, place: Any, stop: Stop, start: Any = None, /) -> tuple[Any, Certificate]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ from sklearn.gaussian_process import kernels as theirs
 
 import mercer
 from mercer import GaussianProcessRegressor, RLSRegressor
+from mercer.bayes.process import GaussianProcess
 from mercer.kernels import Gaussian, Linear, Matern, Spectrum
-from mercer.theory import GaussianProcess, log_likelihood
+from mercer.theory import log_likelihood
 
 rng = np.random.default_rng(0)
 X, NEW = rng.normal(size=(30, 2)), rng.normal(size=(12, 2)) * 2
@@ -79,14 +80,14 @@ def test_the_mean_is_least_squares_and_a_weight_a_repetition():
     np.testing.assert_allclose(model.predict(NEW), plain.predict(NEW), rtol=1e-10)
     again, values = np.repeat(X, weight, axis=0), np.repeat(Y, weight)
     other = GaussianProcessRegressor(0.3, **options).fit(again, values)
-    whole = GaussianProcess(again, values, kernel=Gaussian(sigma=0.8), lam=0.3, bias=True)
+    whole = GaussianProcess(again, values[:, None], np.ones(len(again)), kernel=Gaussian(sigma=0.8), lam=0.3, bias=True)
     assert model.log_marginal_likelihood_value_ == other.log_marginal_likelihood_value_
     assert model.log_marginal_likelihood_value_ == pytest.approx(whole.log_likelihood, rel=1e-10)
     found, wanted = model.log_marginal_likelihood(eval_gradient=True)[1], whole.log_likelihood_gradient
     assert found.keys() == wanted.keys()
     for name in found:
         assert found[name] == pytest.approx(wanted[name], rel=1e-8)
-    np.testing.assert_allclose(model.predict(NEW, return_std=True)[1], whole.deviation(NEW), rtol=1e-9)
+    np.testing.assert_allclose(model.predict(NEW, return_std=True)[1], np.sqrt(whole.variance(NEW)), rtol=1e-9)
 
 
 def test_one_sample_with_two_targets():
@@ -138,12 +139,13 @@ def test_what_is_wrong_says_so():
 
 
 def test_several_outputs_of_the_process_and_of_one_function():
-    one = [GaussianProcess(X, y, kernel=Gaussian(sigma=0.7) + Linear(), lam=0.2, bias=True) for y in TWO.T]
-    both = GaussianProcess(X, TWO, kernel=Gaussian(sigma=0.7) + Linear(), lam=0.2, bias=True)
+    both, *one = (
+        GaussianProcess(X, Y, np.ones(30), kernel=Gaussian(sigma=0.7) + Linear(), lam=0.2, bias=True)
+        for Y in (TWO, TWO[:, :1], TWO[:, 1:])
+    )
     assert both.log_likelihood == pytest.approx(sum(p.log_likelihood for p in one))
-    np.testing.assert_allclose(both.mean(NEW), np.column_stack([p.mean(NEW) for p in one]))
-    np.testing.assert_allclose(both.b, [p.b for p in one])
-    assert both.scale == pytest.approx(np.mean([p.scale for p in one]))
+    np.testing.assert_allclose(both.mean(NEW), np.hstack([p.mean(NEW) for p in one]))
+    np.testing.assert_allclose(both.b, np.concatenate([p.b for p in one]))
     for name, slope in both.log_likelihood_gradient.items():
         assert slope == pytest.approx(sum(p.log_likelihood_gradient[name] for p in one))
     f = TWO + 0.1

@@ -9,9 +9,8 @@ from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 
 from mercer.calibration.coupling import couple
-from mercer.calibration.curves import fit_steps, fit_temperature
+from mercer.calibration.curves import fit_steps, fit_temperature, fit_venn_abers
 from mercer.calibration.sigmoid import fit_sigmoids
-from mercer.calibration.venn_abers import fit_venn_abers
 from mercer.cli.libsvm.probability import fit_sigmoid as libsvm_sigmoid
 
 START = np.array([0])
@@ -98,13 +97,13 @@ def test_venn_abers_is_isotonic_regression_with_the_sample_added(digits: int) ->
         weight = np.random.default_rng(seed).integers(1, 4, len(f)).astype(float)
         found = fit_venn_abers(f, positive, weight, START)
         asked = np.append(np.linspace(-2, 2, 9).round(digits), f[:3])
-        bounds = found.intervals(asked[:, None])
+        bounds = found.interval(0, asked)
         for label in (0, 1):
-            for x, got in zip(asked, bounds[label][:, 0], strict=True):
+            for x, got in zip(asked, bounds[label], strict=True):
                 curve = IsotonicRegression().fit(np.append(f, x), np.append(positive, label), np.append(weight, 1.0))
                 assert abs(curve.predict([x])[0] - got) < 1e-12
         low, high = bounds
-        merged = found.probabilities(asked[:, None])
+        merged = found.probabilities(asked[:, None])[:, 0]
         assert (low <= merged + 1e-15).all()
         assert (merged <= high + 1e-15).all()
 

@@ -4,13 +4,12 @@ import csv
 import io
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import mercer
+from cli.commands import on_a_terminal
 from mercer.cli.main import main
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.filterwarnings("ignore::mercer.errors.GuessWarning")]
@@ -183,30 +182,6 @@ def test_hints_of_train_name_options(folder, capsys):
     assert "times as much as the smallest" in " ".join(capsys.readouterr().out.split())
 
 
-pty = pytest.importorskip("pty")
-
-
-def on_a_terminal(words, folder):
-    """All that a terminal of 100 columns shows of a command."""
-    master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "mercer", *words], cwd=folder, stdout=slave, stderr=slave, stdin=slave, env=environment
-    ) as process:
-        os.close(slave)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(master, 4096)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-    os.close(master)
-    return shown.decode().replace("\r\n", "\n"), process.returncode
-
-
 def test_on_a_terminal_every_message_fits(folder):
     write(folder, 40)
     for words, code, told in (
@@ -215,8 +190,8 @@ def test_on_a_terminal_every_message_fits(folder):
         (["predict", "t.csv", "t.mercer", "out.csv"], 0, "Accuracy = "),
         (["easy", "t.csv", "--target", "kündigt"], 1, "t.csv has no column 'kündigt'; it has 'Kunden-Nr'"),
     ):
-        shown, ended = on_a_terminal(words, folder)
+        shown, _, ended = on_a_terminal(words, folder)
         assert ended == code, shown
-        lines = [line.rpartition("\x1b[2K")[2].rpartition("\r")[2] for line in shown.split("\n")]  # as it is left
+        lines = [line.rpartition("\x1b[2K")[2].rpartition("\r")[2] for line in shown.split("\r\n")]  # as it is left
         assert any(told in line for line in lines), shown
         assert max(map(len, lines)) <= 100, max(lines, key=len)

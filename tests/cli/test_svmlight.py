@@ -13,7 +13,6 @@ from sklearn.datasets import make_classification
 from cli.commands import run as command
 from mercer import SVC, SVR, RankSVM
 from mercer.cli.svmlight.learn import default_price
-from mercer.files.libsvm_estimator import LibsvmFile
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 from mercer.files.svmlight_model import read_svmlight_model, write_svmlight_model
 from mercer.kernels import Gaussian, Linear, Polynomial
@@ -149,7 +148,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, order):
     if model.label != order:
         model = replace(model, label=order, rho=-model.rho, coefficients=-model.coefficients)
     write_svmlight_model(model, tmp_path / "m", 80)
-    back = LibsvmFile(read_svmlight_model(tmp_path / "m"), "m")
+    back = read_svmlight_model(tmp_path / "m")
     np.testing.assert_allclose(
         back.decisions(X), svm_train(Y, X, "-g 0.4 -q").estimator().decision_function(X)[:, None]
     )

@@ -1,17 +1,11 @@
 """What a person sees on a terminal, and what a program reads in a pipe."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
+from cli.commands import on_a_terminal
 from mercer.cli.main import main
 from mercer.files.libsvm_text import write_libsvm
-
-pty = pytest.importorskip("pty")
-COMMAND = [sys.executable, "-c", "import sys; from mercer.cli.main import main; sys.exit(main(sys.argv[1:]))"]
 
 
 @pytest.fixture
@@ -21,43 +15,21 @@ def data(tmp_path):
     return tmp_path
 
 
-def on_a_terminal(words, folder):
-    """What the command shows where standard error is a terminal, and its standard output and exit code."""
-    master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with subprocess.Popen(
-        [*COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=slave, env=environment
-    ) as process:
-        os.close(slave)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(master, 4096)
-            except OSError:  # Linux says so when the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-        printed = process.stdout.read()
-    os.close(master)
-    return shown.decode(), printed.decode(), process.returncode
-
-
 def test_a_bar_on_a_terminal_that_leaves_nothing_behind(data):
     pytest.importorskip("rich")
-    shown, printed, code = on_a_terminal(["train", "-v", "5", "data"], data)
+    shown, printed, code = on_a_terminal(["train", "-v", "5", "data"], data, apart=True)
     assert code == 0
     assert "5-fold cross-validation" in shown
     assert "/5" in shown
     assert shown.rstrip().endswith("\x1b[2K")  # the last thing it does is to wipe its line
     assert printed.startswith("Cross Validation Accuracy = ")
-    shown, printed, code = on_a_terminal(["train", "data", "m.model"], data)
+    shown, printed, code = on_a_terminal(["train", "data", "m.model"], data, apart=True)
     assert "training on 800 rows" in shown
     assert printed.startswith("*\noptimization finished")
 
 
 def test_quiet_when_asked(data):
-    assert on_a_terminal(["train", "-q", "data", "m.model"], data) == ("", "", 0)
+    assert on_a_terminal(["train", "-q", "data", "m.model"], data, apart=True) == ("", "", 0)
 
 
 def test_nothing_but_text_where_there_is_no_terminal(data, monkeypatch, capfd):

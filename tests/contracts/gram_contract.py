@@ -113,7 +113,13 @@ def _check_gram(gram, K, atol):
         assert full.dtype == dtype
         assert full.strides[1] == full.itemsize
         np.testing.assert_allclose(full, K, atol=max(error, atol))
-    rounded = gram.rounded()
+    table = gram.rounded()
+    rounded = table.values
+    few = np.where(np.arange(n) % 7 == 3, rng.normal(size=n), 0.0)
+    for some in (few, rng.normal(size=n)):
+        wanted = rounded.astype(np.float64) @ some
+        np.testing.assert_allclose(table.product(some), wanted, atol=1e-14 * n * np.abs(K).max() * np.abs(some).max())
+    assert table.largest == np.abs(rounded).max()
     assert rounded.dtype == np.float32
     np.testing.assert_array_equal(rounded, rounded.T)
     np.testing.assert_array_equal(np.diagonal(rounded), gram.diagonal.astype(np.float32))
@@ -445,6 +451,17 @@ def check_joint_field_contract(gram, problem, K, dtype, atol):
     field.unshrink()
     assert not field.shrunk
     np.testing.assert_allclose(field.u, K @ field.beta, atol=10 * slack)
+
+
+class EvaluatedBy:
+    """An Evaluation of an engine, for samples of this machine."""
+
+    def __init__(self, engine, kernel, vectors, coefficients, columns=None):
+        vectors, self.engine = None if vectors is None else engine.samples(vectors), engine
+        self.inner = engine.evaluation(kernel, vectors, coefficients, columns)
+
+    def add(self, out, X, n_threads):
+        self.inner.add(out, self.engine.samples(X), n_threads)
 
 
 def check_evaluation_contract(evaluation, X, values, atol):

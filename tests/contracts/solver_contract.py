@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -124,9 +124,10 @@ class SolverContract:
             raise Abandoned
 
         with pytest.raises(Abandoned):
-            case.solve(case.problem, case.place, case.stop, None, abandon)
+            case.solve(case.problem, case.place, replace(case.stop, report=abandon))
         assert len(lines) == 1
-        told, proof = case.solve(case.problem, case.place, case.stop, None, lambda words, *_: lines.append(words()))
+        listened = replace(case.stop, report=lambda words, _: lines.append(words()))
+        told, proof = case.solve(case.problem, case.place, listened)
         assert len(lines) > 1
         assert all(isinstance(line, str) and line for line in lines)
         same(case.point(told), case.point(outcome))

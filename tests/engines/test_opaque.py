@@ -224,7 +224,9 @@ TOOLS = {
     "enclosing_ball": lambda place: theory.enclosing_ball(place(X)).radius,
     "origin_radius": lambda place: theory.origin_radius(place(X), kernel="linear"),
     "iteration_path": lambda place: theory.iteration_path(place(X), place(t), n_steps=9).errors_on(place(X), place(t)),
-    "GaussianProcess": lambda place: theory.GaussianProcess(place(X), place(t), lam=0.1).variance(place(NEW)),
+    "GaussianProcessRegressor": lambda place: (
+        mercer.GaussianProcessRegressor(optimise=False).fit(place(X), place(t)).predict(place(NEW), return_std=True)[1]
+    ),
     "xi_alpha": lambda place: mercer.paths.xi_alpha(machine(place), place(X), place(y)),
     "span_estimate": lambda place: mercer.paths.span_estimate(machine(place), place(X), place(y)),
     "radius_margin": lambda place: mercer.paths.radius_margin(machine(place), place(X), place(y)),

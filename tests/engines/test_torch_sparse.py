@@ -1,15 +1,12 @@
 """CSR samples on torch's devices, held to the contracts; nothing is laid out as dense rows beyond a tile."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import mercer
 from contracts.gram_contract import (
-    check_bounds,
-    check_bounds_of_several,
+    EvaluatedBy,
     check_evaluation_contract,
     check_field_contract,
     check_gram_contract,
@@ -17,7 +14,7 @@ from contracts.gram_contract import (
 )
 from contracts.named import named
 from contracts.samples_contract import check_samples_contract, check_that_bad_entries_are_found
-from gram.test_bounds import Scaled, apart, lost, norms
+from gram.test_bounds import apart, check_bounds_of_all, lost, norms
 from mercer.arrays import stack
 from mercer.gram import gram_for
 from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Sigmoid
@@ -126,16 +123,6 @@ def test_the_field_contract(maker, device, monkeypatch):
         check_field_contract(there(Gaussian(gamma=0.5), X), problem, K, dtype, atol)
 
 
-class Evaluated:
-    """An Evaluation of this engine, for samples of this machine."""
-
-    def __init__(self, kernel, vectors, coefficients):
-        self.inner = ENGINE.evaluation(kernel, ENGINE.samples(vectors), coefficients, None)
-
-    def add(self, out, X, n_threads):
-        self.inner.add(out, ENGINE.samples(X), n_threads)
-
-
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_evaluation_contract(name, device, small_tiles):
     kernel, V, X = KERNELS[name], data(), data(21, seed=6).astype(np.float32)
@@ -143,7 +130,7 @@ def test_the_evaluation_contract(name, device, small_tiles):
     values = kernel(X.astype(np.float64), V) @ C
     single = 1e-5 * np.abs(kernel(X.astype(np.float64), V)).max() * np.abs(C).sum(axis=0).max()
     for vectors, given in ((sp.csr_array(V), sp.csr_array), (sp.csr_array(V), np.asarray), (V, sp.csr_array)):
-        found = Evaluated(kernel, vectors, C)
+        found = EvaluatedBy(ENGINE, kernel, vectors, C)
         check_evaluation_contract(found, given(X.astype(np.float64)), values, 1e-11)
         check_evaluation_contract(found, given(X), values, single)
 
@@ -183,20 +170,8 @@ BOUNDS = {
 @pytest.mark.parametrize("name", BOUNDS)
 def test_no_error_exceeds_its_bound(name, device, small_tiles):
     kernel, formula, X, share = BOUNDS[name]
-    K, gram = exact_numbers(formula.matrix(X)), there(kernel, X)
-    C = np.random.default_rng(3).normal(size=(len(X), 3))
-    C[0] = 0.0
-    check = partial(check_bounds, K=K, C=np.eye(len(X)))
-    used = check(gram)
-    assert used <= 1
-    if device == "torch-cpu":
-        assert used > share
-        with pytest.raises(AssertionError):
-            check(Scaled(gram, share))
-    rows = np.arange(len(X))[::-1].copy()
-    for level in gram.levels:
-        check_bounds_of_several(gram, K, C, level)
-        check_bounds(gram.view(rows), K[np.ix_(rows, rows)], C, level)
+    exact = exact_numbers(formula.matrix(X))
+    check_bounds_of_all(there(kernel, X), exact, share if device == "torch-cpu" else None)
 
 
 # --- machines -------------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def test_ties_go_to_the_label_that_stands_first():
     assert (votes.max(axis=1) == 1).any()
     expected = np.array([7, -3, 5])[votes.argmax(axis=1)]
     np.testing.assert_array_equal(machine.predict(X), expected)
-    np.testing.assert_array_equal(model.answers(model.expansion(4)(X)), expected)
+    np.testing.assert_array_equal(model.answers(model.function(4)(X)), expected)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
@@ -169,7 +169,7 @@ def test_another_order_of_classes_is_the_same_classifier():
     for order in ([2, 0, 1], [1, 0, 2], [0, 2, 1]):
         other = libsvm_from_estimator(machine, label_order=order)
         assert other.label == tuple(order)
-        values, flipped = model.expansion()(X), other.expansion()(X)
+        values, flipped = model.function()(X), other.function()(X)
         for p, (i, j) in enumerate(other.pairs):
             a, b = order[i], order[j]
             q = model.pairs.index((min(a, b), max(a, b)))
@@ -285,7 +285,7 @@ def test_mutated_files_never_crash():
         assert len(model.rho) == len(model.pairs)
         small = model.vectors.shape[1] < 1000 and (model.kernel_type != "precomputed" or model.serials.max() < 1000)
         if len(model.rho) and small and abs(model.numbers.get("degree", 0)) < 10:
-            expansion = model.expansion(8)
+            expansion = model.function(8)
             width = expansion.n_columns or expansion.vectors.shape[1]
             with np.errstate(all="ignore"):
                 assert expansion(np.ones((1, width))).shape == (1, len(model.rho))

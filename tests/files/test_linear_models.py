@@ -93,7 +93,7 @@ def test_svmlight_by_hand():
     X, _ = make_classification(20, 3, n_informative=3, n_redundant=0, random_state=0)
     vectors, coefficients = np.array([[1.0, 0, 0], [0, 2, -1], [0, 0, 0]]), [-0.5, 0.75, -0.25]
     K = np.exp(-0.5 * ((X[:, None] - vectors[None]) ** 2).sum(axis=2))
-    np.testing.assert_allclose(model.expansion(3)(X)[:, 0], K @ coefficients - 0.25, rtol=1e-12)
+    np.testing.assert_allclose(model.function(3)(X)[:, 0], K @ coefficients - 0.25, rtol=1e-12)
     assert model.label == (1, -1)
     assert model.nr_sv == (1, 2)
 
@@ -113,7 +113,7 @@ def test_svmlight_kernels(kind, formula):
     X = np.array([[1.0, 2.0, 3.0], [-1.0, 0.5, 0.0]])
     vectors = np.array([[1.0, 0, 0], [0, 2, -1], [0, 0, 0]])
     expected = formula(X @ vectors.T) @ [-0.5, 0.75, -0.25] - 0.25
-    np.testing.assert_allclose(model.expansion(3)(X)[:, 0], expected, rtol=1e-12)
+    np.testing.assert_allclose(model.function(3)(X)[:, 0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def text_check(target: str) -> Callable[[bytes], None]:
         X = np.linspace(-1, 1, 3 * max(machine.n_features_in_, 1)).reshape(3, -1)[:, : machine.n_features_in_]
         machine.predict(X)
         assert written(libsvm_estimator.libsvm_from_estimator(machine)) == written(model)
-        return model.expansion()(X)
+        return model.function()(X)
 
     use = linear if target == "liblinear" else kernelised
 

@@ -195,6 +195,23 @@ class Scaled:
         return Ball(u.value, self._share * u.error)
 
 
+def check_bounds_of_all(gram, K, share=None):
+    """No error of K exceeds its bound, at any level or in a view; the worst exceeds this share of it. Returns the C."""
+    C = np.random.default_rng(3).normal(size=(len(K), 3))
+    C[0] = 0.0
+    unit, rows = np.eye(len(K)), np.arange(len(K))[::-1].copy()
+    used = check_bounds(gram, K, unit)
+    assert used <= 1
+    if share is not None:
+        assert used > share
+        with pytest.raises(AssertionError):
+            check_bounds(Scaled(gram, share), K, unit)
+    for level in gram.levels:
+        check_bounds_of_several(gram, K, C, level)
+        check_bounds(gram.view(rows), K[np.ix_(rows, rows)], C, level)
+    return C
+
+
 GRAMS = [name for name in CASES if not name.startswith("stored")]
 FORMS = {
     "view": lambda gram, rows: gram.view(rows),

@@ -19,10 +19,10 @@ from contracts.gram_contract import (
 )
 from mercer import _core
 from mercer.gram import Evaluation, Gram, Provable, evaluation_for, gram_for
-from mercer.gram.gram import JointField
+from mercer.gram.gram import JointField, State
 from mercer.gram.host_field import HostField
 from mercer.gram.prepared import PreparedSamples
-from mercer.gram.protocols import Cross, Descent, LinearGram, Rows
+from mercer.gram.protocols import Cross, LinearGram, Rows
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
 from mercer.problems.classification import soft_margin
@@ -108,8 +108,8 @@ def test_a_view_shares_nothing_of_its_own():
 
 
 PROTOCOLS = [
-    (gram_contract, (Gram, Provable, Evaluation, JointField)),
-    (rows_contract, (Rows, Descent, LinearGram)),
+    (gram_contract, (Gram, Provable, Evaluation, State, JointField)),
+    (rows_contract, (Rows, LinearGram)),
     (cross_contract, (Cross,)),
 ]
 

@@ -1,5 +1,6 @@
 """Kernel values between sparse samples: wide ones, rows of very many entries, and exact values where others cancel."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -57,7 +58,7 @@ def test_rows_of_more_entries_than_a_strip_holds_take_several_turns(kernel, dtyp
     total = np.zeros(5)
     samples.add(total, samples.columns(rows), rows, np.ones(5))
     np.testing.assert_allclose(total, kernel(x, x).sum(axis=1), rtol=rounding, atol=5e-2)
-    exact, _ = Lowering.of(kernel.recipe(), X).exact_sparse(X, 1)
+    exact, _ = replace(Lowering.of(kernel.recipe(), X), doubled=True).prepare(X, np.float64, 1)
     np.testing.assert_allclose(exact.block(rows, exact.columns(rows)), kernel(x, x), rtol=1e-11)
 
 
@@ -104,7 +105,8 @@ def cancelling_rows(kind):
 def test_exact_values_do_not_cancel(kernel, kind):
     X = cancelling_rows(kind)
     lowering = Lowering.of(kernel.recipe(), sp.csr_array(X))
-    (samples, _), rows = lowering.exact_sparse(sp.csr_array(X), 1), np.arange(50)
+    samples, _ = replace(lowering, doubled=True).prepare(sp.csr_array(X), np.float64, 1)
+    rows = np.arange(50)
     truth = extended(kernel, X)
     values = samples.block(rows, samples.columns(rows))
     size = np.abs(truth) if isinstance(kernel, Linear | Polynomial) else 1.0
@@ -122,6 +124,7 @@ def test_exact_values_do_not_cancel(kernel, kind):
 @pytest.mark.parametrize("level", _core.levels())
 def test_exact_values_are_exact_on_every_processor(level):
     code = """
+from dataclasses import replace
 import numpy as np, scipy.sparse as sp
 from mercer.gram.prepared import Lowering, PreparedSamples
 from mercer.kernels import Gaussian, Laplacian
@@ -130,7 +133,8 @@ X = rng.normal(size=(50, 40)) * (rng.random((50, 40)) < 0.4)
 X[3:, 0] = 1.7e9 + rng.uniform(0, 3600, 47)
 for kernel, power in ((Gaussian(0.01), 2), (Laplacian(0.01), 1)):
     truth = np.exp(-np.longdouble(0.01) * (np.abs(X[:, None].astype(np.longdouble) - X) ** power).sum(axis=2))
-    samples, _ = Lowering.of(kernel.recipe(), sp.csr_array(X)).exact_sparse(sp.csr_array(X), 1)
+    lowering = replace(Lowering.of(kernel.recipe(), sp.csr_array(X)), doubled=True)
+    samples, _ = lowering.prepare(sp.csr_array(X), np.float64, 1)
     assert np.abs(samples.block(np.arange(50), samples.columns(np.arange(50))) - truth).max() < 3e-14
 """
     run_python(code, env=environment(MERCER_SIMD=level))

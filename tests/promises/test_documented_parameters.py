@@ -66,7 +66,7 @@ MODELS = ("model", "estimator", "machine")
 OURS = [name for name in api_table.functions() if not name.startswith(("mercer.libsvm.", "mercer.solvers.ipop"))]
 
 
-@pytest.mark.parametrize("name", [*OURS, "mercer.rkhs.Function", "mercer.theory.GaussianProcess"])
+@pytest.mark.parametrize("name", [*OURS, "mercer.rkhs.Function"])
 def test_every_function_takes_its_parameters_by_one_rule(name):
     """Model, then X, then y; or K, then y; the kernel and all options by name."""
     by_place, named = api_table.split(thing(name))

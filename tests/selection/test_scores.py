@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 import mercer.selection.tune as tune_module
 from mercer import SVC, SVR, OneClassSVM, QuantileSVR
+from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
 
 GRID = {"C": [1.0, 10.0], "gamma": [0.1, 30.0]}
 
@@ -247,3 +249,45 @@ def test_a_class_that_the_training_part_of_a_fold_lacks(places: list[int], multi
     found = same(SVC(gamma=0.5, multiclass=multiclass), X, y, {"C": [0.3, 3.0, 30.0]}, KFold(4))
     assert not any(found.cv_results_["why"])
     assert found.search_gap_ is None
+
+
+# --- classes by margins ----------------------------------------------------------------------------------------------
+
+
+def naive_soft_accuracy(f: Any, classes: list[Any], y: Any, weight: Any) -> float:
+    """Row by row; the median is that of rows repeated as often as their whole weights say."""
+    margins = []
+    for values, label in zip(np.column_stack([-f, f]) if f.ndim == 1 else f, y, strict=True):
+        others = [value for value, one in zip(values, classes, strict=True) if one != label]
+        margins.append(values[classes.index(label)] - max(others) if label in classes else None)
+    known = [(margin, w) for margin, w in zip(margins, weight, strict=True) if margin is not None]
+    unit = np.median(np.repeat([abs(margin) for margin, _ in known], [int(w) for _, w in known]))
+    return float(sum(w * (1 + np.tanh(margin / unit)) / 2 for margin, w in known) / sum(weight))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_soft_accuracy_is_that_of_its_definition(n_classes: int) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(90, 2)), rng.integers(0, n_classes, 90)
+    model = SVC().fit(X, y)
+    y[:4] = 7  # a class that training did not have
+    weight = rng.integers(1, 4, 90)
+    f, classes = model.decision_function(X), model.classes_.tolist()
+    assert soft_accuracy(model, X, y) == pytest.approx(naive_soft_accuracy(f, classes, y, np.ones(90)))
+    assert soft_accuracy(model, X, y, weight) == pytest.approx(naive_soft_accuracy(f, classes, y, weight))
+    counts = np.bincount(y)
+    alike = np.prod(counts[counts > 0]) // counts[y]  # whole numbers in proportion to 1/rows
+    assert balanced_soft_accuracy(model, X, y) == pytest.approx(naive_soft_accuracy(f, classes, y, alike))
+    assert soft_accuracy(model, X[:4], y[:4]) == 0.0
+
+
+def test_a_soft_accuracy_needs_no_models_and_no_scale() -> None:
+    X, y = data()
+    options = {"cv": StratifiedKFold(3), "scoring": soft_accuracy, "refit": False}
+    truth = GridSearchCV(SVC(tol=1e-8), GRID, **options).fit(X, y).cv_results_["mean_test_score"]
+    found = mercer.tune(SVC(tol=1e-8), X, y, grid=GRID, **options)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], truth, rtol=1e-6)
+    assert found.shared_.startswith("kernel values of 60 samples")
+    model = SVC().fit(X, y)
+    larger = SimpleNamespace(decision_function=lambda X: 1e9 * model.decision_function(X), classes_=model.classes_)
+    assert soft_accuracy(larger, X, y) == pytest.approx(soft_accuracy(model, X, y))

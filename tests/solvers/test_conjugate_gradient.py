@@ -80,9 +80,8 @@ def test_more_landmarks_need_fewer_iterations():
 
 def test_reports_come_before_every_iteration():
     seen = []
-    solve_ridge(
-        gram_for(Gaussian(gamma=0.2), X), Y, LAM, Stop(1e-8, 1000), report=lambda words, _: seen.append(words())
-    )
+    stop = Stop(1e-8, 1000, report=lambda words, _: seen.append(words()))
+    solve_ridge(gram_for(Gaussian(gamma=0.2), X), Y, LAM, stop)
     steps = [int(line.split()[0].replace(",", "")) for line in seen]
     assert steps == sorted(steps)
     assert steps[0] == 0

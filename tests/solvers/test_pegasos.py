@@ -1,6 +1,7 @@
 """Pegasos against the algorithm as printed, in both forms, and the draws it is given."""
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -180,15 +181,16 @@ def test_who_is_told_can_abandon_the_descent_and_changes_nothing():
     problem, stop = PegasosProblem(y[None, :], np.ones(len(y)), LAM), Stop(1e-3, 100)
     silent, _ = solve_pegasos(problem, LinearSpace(X, bias=True), stop, seed=0, epochs=100)
     lines = []
-    told, _ = solve_pegasos(problem, LinearSpace(X, bias=True), stop, None, lambda words: lines.append(words()), seed=0)
+    listened = replace(stop, report=lambda words, _: lines.append(words()))
+    told, _ = solve_pegasos(problem, LinearSpace(X, bias=True), listened, seed=0)
     np.testing.assert_array_equal(told.w, silent.w)
     assert lines == ["epoch     50        10,000 steps", "epoch    100        20,000 steps"]
 
-    def abandon(words):
+    def abandon(words, _):
         raise Abandoned
 
     with pytest.raises(Abandoned):
-        solve_pegasos(problem, LinearSpace(X, bias=True), stop, None, abandon, seed=0)
+        solve_pegasos(problem, LinearSpace(X, bias=True), replace(stop, report=abandon), seed=0)
 
 
 def test_the_bound_of_a_row_counts_its_own_entries():

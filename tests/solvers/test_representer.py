@@ -37,9 +37,9 @@ def optimum(problem):
     return minimize(objective, np.zeros(N + 1), jac=True, method="L-BFGS-B", options=options).fun
 
 
-def by_gap(problem, place, stop, start=None, report=None):
+def by_gap(problem, place, stop, start=None):
     """The gap is quadratic in the violation, which the contract asks for."""
-    return solve_representer(problem, place, replace(stop, tol=min(stop.tol, stop.gap_tol) ** 2), start, report)
+    return solve_representer(problem, place, replace(stop, tol=min(stop.tol, stop.gap_tol) ** 2), start)
 
 
 def cases():

@@ -11,7 +11,7 @@ from mercer.solvers.solver import choose_solver, refuses
 from reference.problems import c_svc
 
 
-def own(problem, place, stop, start=None, report=None):
+def own(problem, place, stop, start=None):
     return "own"
 
 

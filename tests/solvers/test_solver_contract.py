@@ -45,11 +45,11 @@ DUALS = {
 }
 
 
-def by_rows(problem, gram, stop, start=None, report=None):
+def by_rows(problem, gram, stop, start=None):
     """In (w, b) from the first step on, as for many samples."""
     linear, rows_of = dual_kernel.linear_problem(problem), partial(rows_for, X, 1)
     with mock.patch.object(dual_kernel, "_MANY_VARIABLES", 0):
-        return dual_kernel.solve_by_rows(problem, gram, stop, start, report, linear=linear, rows_of=rows_of)
+        return dual_kernel.solve_by_rows(problem, gram, stop, start, linear=linear, rows_of=rows_of)
 
 
 def dual_cases():

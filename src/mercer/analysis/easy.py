@@ -2,7 +2,8 @@
 
 Parameters are searched on rows that are not judged by: up to 1,000 rows in each of five folds anew (nested
 cross-validation), beyond that on three quarters of the rows. So the figures are of rows that neither training nor the
-search has seen. The model that is kept is then trained on all rows.
+search has seen. The model that is kept is then searched and trained on all rows; beyond 3,000 it has the parameters of
+that search.
 """
 
 from __future__ import annotations
@@ -22,18 +23,20 @@ from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.hints import hints_on
 from mercer.analysis.importance import Importance, importance_of
 from mercer.analysis.page import Line, certificate_lines, column_lines, page
-from mercer.analysis.target import Kind, expect_two_of_each, kind_of
+from mercer.analysis.target import Kind, expect_enough, kind_of
 from mercer.arrays import Indices
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
 from mercer.estimators import SVC, SVR
 from mercer.files import save
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.progress import Reporter
+from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.selection.tune import tune
-from mercer.tables.choice import guesses
+from mercer.tables.choice import guesses_in
 from mercer.tables.dialect import quantity
 from mercer.tables.encodings import LeftOut
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame, frame_of
 from mercer.tables.reading import classes_in, expect_whole, numbers
 
@@ -43,6 +46,7 @@ _MOST_SEARCHED = 3000  # rows of a search, of which more would take minutes and 
 MACHINES = ("auto", "svc", "svr")
 
 
+@shared_docs
 def easy(
     table: Any,
     target: Any,
@@ -69,20 +73,7 @@ def easy(
         The name of the column to learn, or its values.
     machine : {"auto", "svc", "svr"}, default="auto"
         Classes or numbers. "auto" takes numbers with fractions, or more than 20 different ones, for a regression.
-    drop : sequence of str, default=()
-        Columns to leave out.
-    only : sequence of str or None, default=None
-        Columns to take, and no others, whatever they look like.
-    categorical : sequence of str, default=()
-        Columns of categories, such as codes that are written as numbers.
-    numeric : sequence of str, default=()
-        Columns of numbers, whatever they are called; words among them are holes.
-    text : sequence of str, default=()
-        Columns of texts, of which the words are counted.
-    missing : {"impute", "drop"}, default="impute"
-        Fill holes, or leave rows that have one out of training.
-    standardise : bool, default=True
-        False leaves numbers, and y of a regression, as they are.
+    %(columns)s
     class_weight : {"auto", "balanced", None}, default="auto"
         "auto": classes count alike, and the balanced accuracy decides, where one has less than a quarter of the rows
         that it would have if all had the same.
@@ -112,8 +103,8 @@ def easy(
     if class_weight not in ("auto", "balanced", None):
         raise ValueError(f"class_weight={class_weight!r} must be 'auto', 'balanced' or None")
     frame, y, name, kind = _parted(table, target, machine)
-    wishes = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
-    options = {**wishes, "missing": missing, "standardise": standardise}
+    columns = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
+    options = {**columns, "missing": missing, "standardise": standardise}
     return easy_of(frame, y, name, kind, options, class_weight, seed, verbose=verbose)
 
 
@@ -131,20 +122,20 @@ def easy_of(
     verbose: bool = False,
 ) -> EasyModel:
     """What `easy` does once the target is read: of this `kind`, in this `unit`; `options` are those of `Tabular`."""
-    if not kind.is_regression:
-        expect_two_of_each(y, source)
+    expect_enough(y, kind.is_regression, source)
     weighed = not kind.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
     inner = SVR() if kind.is_regression else SVC(class_weight="balanced" if weighed else None)
     course = _Course(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # they are in the report
         warnings.filterwarnings("ignore", "The least populated class")  # which has two rows at least
+        guessed = guesses_in(frame, course.estimator.wishes(), source)
         judged = course.judge()
-        params, found = judged.search or course.search(np.arange(len(y)))
+        every = np.arange(len(y))
+        params, found = judged.search if judged.search and len(y) > _MOST_SEARCHED else course.search(every)
         made = EasyModel(course.train(params), target, frame.shape, course.figures(judged, unit), judged.how, found)
-        table, made.kind_told = made.table, kind.told
-        made.guesses = guesses(frame, table.columns_, table.wishes())
-        made.hints = hints_on(made.figures, y, target, table.columns_, weighed=weighed)
+        made.kind_told, made.guesses = kind.told, guessed
+        made.hints = hints_on(made.figures, y, target, made.table.columns_, weighed=weighed)
         made.matters = importance_of(made.model, frame, seed)
     return made
 
@@ -195,8 +186,9 @@ class EasyModel:
     @property
     def table(self) -> Tabular:
         """What reads the table, with the machine inside."""
-        found: Tabular = getattr(self.model, "estimator_", self.model)
-        return found if isinstance(found, Tabular) else self.model
+        found = table_in(self.model)
+        assert found is not None  # the model was made around it
+        return found
 
     def predict(self, X: Any) -> Any:
         """The class or number of each row."""
@@ -206,15 +198,27 @@ class EasyModel:
         """The probability of each class."""
         return self.model.predict_proba(X)
 
-    def predict_interval(self, X: Any, alpha: float = 0.1) -> Any:
-        """The ends of an interval that holds the number with probability of about 1 − alpha."""
-        return self.model.predict_interval(X, alpha)
+    def predict_interval(self, X: Any, *alpha: float) -> Any:
+        """The ends of an interval that holds the number with probability of about 1 − alpha, by default 0.9."""
+        return self.model.predict_interval(X, *alpha)
 
     def explain(self, X: Any, background: Any = None) -> Any:
         """Shapley values of rows, compared with `background`, by default rows of the training table."""
         if background is None and self.matters is not None:
             background = self.matters.background
         return self.model.explain(X, background)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else `model` can be asked: `partial_dependence`, `reasons`, `margins`, `insight`, `score`, …."""
+        if name.startswith("_") or name == "model":
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _inside(self) -> Any:
+        return self.model
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save `model` as a .mercer file, for `mercer.load` and `mercer predict`."""
@@ -374,7 +378,7 @@ class _Course:
 
     def _folds(self, y: Any) -> Any:
         if self.is_regression:
-            return KFold(min(5, len(y)), shuffle=True, random_state=self.seed)
+            return KFold(min(5, len(y) // 2), shuffle=True, random_state=self.seed)
         rarest = int(np.unique(y, return_counts=True)[1].min())
         return StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=self.seed)
 
@@ -391,18 +395,20 @@ class _Course:
             y,
             grid="quick",
             cv=self._folds(y),
-            scoring="balanced_accuracy" if self.weighed else None,
+            scoring=None if self.is_regression else balanced_soft_accuracy if self.weighed else soft_accuracy,
             refit=False,
             verbose=self.verbose,
         )
         if found.interrupted_:
             raise KeyboardInterrupt
-        assert found.best_params_ is not None  # else tune says why not
+        if found.best_params_ is None:  # tune has warned of the reason
+            raise ValueError("no parameters could be tried on all folds of these rows, as a warning says")
         plain = {name.rpartition("__")[2]: value for name, value in found.best_params_.items()}
         chosen = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
             for name, value in plain.items()
         )
+        chosen += ", all classes count alike" if self.weighed else ""
         cells = len(found.cv_results_["params"])
         return (
             found.best_params_,

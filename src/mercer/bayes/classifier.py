@@ -13,11 +13,11 @@ from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
 from mercer.bayes.optimising import Optimising, own_vectors
 from mercer.data.labels import signs, winner
+from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, MachineMethods
-from mercer.fitting.pipeline.state import Array, BoundKernel, Function, fitted
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
@@ -27,7 +27,7 @@ from mercer.problems.representer import RepresenterProblem
 
 
 @shared_docs
-class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
+class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     """Gaussian process classification by Laplace's approximation, its mode certified.
 
     P(y = ±1 | f) = 1/(1 + e^(−yf)). The posterior of f is replaced by a normal one around its mode, which is
@@ -72,27 +72,14 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     """
 
     _: KW_ONLY
-    max_time: float | None = None
-    kernel: KernelChoice = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
     tol: float = 1e-13
-    cache_size: float = 1000
 
     FITTED = fitted(
-        CERTIFIED,
-        kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
-        dual_coef_=Array("outputs", None),
         log_marginal_likelihood_value_=Array(None, single=True),
         laplace_correction_=Array("outputs"),
         _weight_=Array("vectors", required=True),
         _signs_=Array("vectors", "outputs", required=True),
     )
-
-    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return 1
 
     def _tasks(self, fit: Fit) -> Tasks[RepresenterProblem]:
         self._weight_ = freeze(np.array(fit.merged.weight))
@@ -102,7 +89,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         return Tasks(Task(name, problem, solve_mode) for name, problem in zip(names, problems, strict=True))
 
     def _processes(self, X: Any, kernel: Kernel) -> list[LaplaceProcess]:
-        return [LaplaceProcess(X, y, kernel=kernel, sample_weight=self._weight_) for y in self._signs_.T]
+        return [LaplaceProcess(X, y, self._weight_, kernel=kernel) for y in self._signs_.T]
 
     def _solve(
         self, fit: Fit, tasks: Tasks[RepresenterProblem], progress: Progress, starts: list[Any]
@@ -143,13 +130,7 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def latent_mean_and_variance(self, X: Data) -> tuple[Floats, Floats]:
-        """The mean and the variance of f at samples; with several classes a column for each.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The mean and the variance of f at samples; with several classes a column for each."""
         processes, new = self._process(), self._to_decide(X)
         mean, variance = (np.column_stack(side) for side in zip(*(one.latent(new) for one in processes), strict=True))
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)
@@ -164,11 +145,6 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample, averaged over f; several classes have each its own against all others, scaled to
         add up to 1.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
         """
         P = self._averaged(X)
         if len(self.classes_) == 2:
@@ -176,24 +152,12 @@ class GaussianProcessClassifier(MachineMethods, Optimising, OneAgainstRest):
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
     def decision_function(self, X: Data) -> Floats:
-        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others."""
         values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     def predict(self, X: Data) -> np.ndarray:
-        """The most probable class of each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The most probable class of each sample."""
         check_is_fitted(self)
         odds = self.decision_function(X)
         return np.asarray(self.classes_[winner(odds[:, None] if odds.ndim == 1 else odds)])

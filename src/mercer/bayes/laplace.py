@@ -20,33 +20,28 @@ w log σ(yf̂),
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
-from mercer.arrays import Floats, n_samples, row_blocks, rows_between, take
+from mercer.arrays import Floats, n_samples, row_blocks
+from mercer.bayes.process import Process
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.representer import certify_representer
-from mercer.data import samples
-from mercer.data.labels import read_signs
-from mercer.engine import placed
-from mercer.gram import gram_for
 from mercer.gram.gram import Factor, Gram
-from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.matrices import as_matrix
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
 from mercer.losses import Logistic
 from mercer.problems.representer import RepresenterProblem
-from mercer.runtime.threads import effective_n_threads
-from mercer.solution import Report, Stop
+from mercer.solution import Stop
 from mercer.solvers.representer import RepresenterSolution, solve_representer
 
 _MODE = Stop(tol=1e-14, max_iter=200)
 # The curvature of a sample that is certain: R has nothing to say of it, and 1/W is a number.
 _LEAST = 1e-280
+# Deviations of f from which on 1/(1 + e^(−f)) is taken as a step and a rest.
+_WIDE = 9.0
 
 
 def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
@@ -55,11 +50,11 @@ def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
 
 
 def solve_mode(
-    problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None
+    problem: RepresenterProblem, gram: Gram, stop: Stop, start: Any = None
 ) -> tuple[RepresenterSolution, Certificate]:
     """The mode with its proof, after one Newton step more: where the proof sees nothing but rounding, f̂ is still off by
     its root."""
-    solution, proof = solve_representer(problem, gram, stop, start, report)
+    solution, proof = solve_representer(problem, gram, stop, start)
     if solution.stop_reason != "converged":
         return solution, proof
     f = gram.product(solution.c)
@@ -73,35 +68,18 @@ def solve_mode(
     return (replace(solution, c=c), again) if again.gap <= 2 * proof.gap else (solution, proof)
 
 
-class LaplaceProcess:
-    """The Gaussian process of two classes; a weight counts like that many repetitions of its sample."""
+class LaplaceProcess(Process):
+    """The Gaussian process of two classes, y = ±1; a weight counts like that many repetitions of its sample."""
 
-    def __init__(
-        self,
-        X: Any,
-        y: ArrayLike,
-        *,
-        kernel: KernelLike = "rbf",
-        sample_weight: ArrayLike | None = None,
-    ) -> None:
-        self.kernel: Kernel = as_kernel(kernel).bind(X)
-        self.X = self._samples(X)
-        self.y = read_signs(y)
-        samples.check_same_length(self.X, self.y)
-        self.weight = samples.weights(sample_weight, len(self.y))
-        samples.refuse_no_weight(self.weight)
-        used = np.flatnonzero(self.weight)
-        if len(used) < len(self.y):
-            self.X, self.y, self.weight = take(self.X, used), self.y[used], self.weight[used]
-
-    def _samples(self, X: Any) -> Any:
-        return as_matrix(placed(X)) if self.kernel.accepts == "vectors" else X
+    def __init__(self, X: Any, y: Floats, weight: Floats, *, kernel: Kernel) -> None:
+        super().__init__(X, weight, kernel)
+        self.y = y
 
     # --- the mode, found here or given by a machine that has it ------------------------------------------------------
 
     @cached_property
     def _gram(self) -> Gram:
-        return gram_for(self.kernel, self.X, n_threads=effective_n_threads(None))
+        return self._make_gram()
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -121,10 +99,7 @@ class LaplaceProcess:
     @cached_property
     def _factor(self) -> Factor:
         """K + W⁻¹ in factors."""
-        found = self._gram.factor(1.0 / self.curvature, n_threads=effective_n_threads(None))
-        if found is None:
-            raise ValueError(f"K + W⁻¹ is not positive definite to rounding, so {self.kernel!r} is no covariance here")
-        return found
+        return self._factored(self._gram, 1.0 / self.curvature, "K + W⁻¹")
 
     # --- new samples -------------------------------------------------------------------------------------------------
 
@@ -132,8 +107,8 @@ class LaplaceProcess:
         """The mean and the variance of f at new samples."""
         new = self._samples(X)
         mean, variance = np.empty(n_samples(new)), np.array(self.kernel.diag(new), dtype=np.float64)
-        for some in row_blocks(len(mean), 8 * len(self.y)):
-            K = self.kernel(self.X, rows_between(new, some))
+        for some, rows in self._blocks(new):
+            K = self.kernel(self.X, rows)
             mean[some] = self.coefficients @ K
             variance[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
         return mean, np.maximum(variance, 0.0)
@@ -179,12 +154,30 @@ class LaplaceProcess:
 def averaged(mean: Floats, variance: Floats) -> Floats:
     """E σ(z) of normal z, by the trapezoidal rule, which for such functions gains a digit with every few points.
 
-    σ has poles at ±πi, so that the step must be small against π over the deviation.
+    σ has poles at ±πi, so that the step must be small against π over the deviation s. Where that is large,
+
+        E σ(z) = Φ(m/s) + ∫ over t > 0 of [φ((t + m)/s) − φ((t − m)/s)]/s · σ(−t)
+
+    which is what σ differs from a step by, and needs no more points for a larger s.
     """
     out, root = np.empty(len(mean)), np.sqrt(variance)
-    for some in row_blocks(len(mean), 8 * 4096):
-        deviation = float(root[some].max(initial=0.0))
-        t = np.linspace(-9.0, 9.0, 81 + 2 * int(min(30.0 * deviation, 1e5)))
-        density = np.exp(-0.5 * t * t)
-        out[some] = expit(mean[some, None] + root[some, None] * t) @ (density / density.sum())
-    return out
+    wide = root > _WIDE
+    t = np.linspace(-9.0, 9.0, 81 + 60 * int(_WIDE))
+    density = np.exp(-0.5 * t * t)
+    for some in row_blocks(len(mean), 8 * len(t)):
+        m, s = mean[some, None], root[some, None]
+        out[some] = expit(m + np.minimum(s, _WIDE) * t) @ (density / density.sum())
+        if wide[some].any():
+            m, s = m[wide[some]], s[wide[some]]
+            nodes, weights = _behind_the_step()
+            near, far = (np.exp(-0.5 * ((nodes + sign * m) / s) ** 2) for sign in (1, -1))
+            out[some][wide[some]] = ndtr(m / s)[:, 0] + (near - far) @ weights / s[:, 0]
+    return np.clip(out, 0.0, 1.0)
+
+
+@cache
+def _behind_the_step() -> tuple[Floats, Floats]:
+    """t > 0, and weights that contain σ(−t)/√2π."""
+    t, w = np.polynomial.legendre.leggauss(300)
+    nodes = 60.0 * (t + 1.0)
+    return nodes, 60.0 * w * expit(-nodes) / np.sqrt(2 * np.pi)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.optimising import Optimising
+from mercer.bayes.process import GaussianProcess
 from mercer.engine import placed
 from mercer.fitting.families.least_squares_machine import LeastSquaresRegressor, checked_lam
 from mercer.fitting.families.shared_docs import shared_docs
@@ -17,9 +18,9 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
+from mercer.kernels import Kernel, as_kernel
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.choose import solve_least_squares
-from mercer.theory import GaussianProcess
 
 
 @shared_docs
@@ -102,7 +103,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
         process = self._at(fit.merged.X, self._wrapped(fit), float(self.lam))
         self._refuse_large(fit)
         if self.optimise:
-            process = process.most_likely(self._names(), max_steps=self._steps)
+            process = process.most_likely(self._names(), self._steps)
         self._process_ = process
         fit = replace(fit, kernel=process.kernel, _places={})
         return super()._solve(fit, self._tasks_at(fit, process.lam), progress, starts)
@@ -113,16 +114,9 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
         self._conclude_rows(fit, solved[0].solution, self.lam_)
         self._process_.X = self._expansion_.vectors  # not the caller's
 
-    def _at(self, X: Any, kernel: Any, lam: float) -> GaussianProcess:
-        return GaussianProcess(
-            X,
-            self._means_,
-            kernel=kernel,
-            lam=lam,
-            bias=bool(self.bias),
-            sample_weight=self._weight_,
-            scatter=self._scatter_,
-        )
+    def _at(self, X: Any, kernel: Kernel, lam: float) -> GaussianProcess:
+        targets, weight, scatter = self._means_, self._weight_, self._scatter_
+        return GaussianProcess(X, targets, weight, kernel=kernel, lam=lam, bias=bool(self.bias), scatter=scatter)
 
     def _made(self) -> GaussianProcess:
         return self._at(self._expansion_.vectors, self.kernel_, self.lam_)
@@ -147,7 +141,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
         if not (return_std or return_cov):
             return mean
         process, new = self._process(), self._to_decide(X)
-        beside = process.covariance(new, noise=noise) if return_cov else process.deviation(new, noise=noise)
+        beside = process.covariance(new, noise=noise) if return_cov else np.sqrt(process.variance(new, noise=noise))
         if not self._flat_:
             beside = np.repeat(beside[..., None], mean.shape[1], axis=-1)
         return mean, beside
@@ -184,7 +178,6 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
         """
         process = self._process()
         if kernel is not None or lam is not None:
-            process = self._at(
-                process.X, process.kernel if kernel is None else kernel, process.lam if lam is None else lam
-            )
+            other = process.kernel if kernel is None else as_kernel(kernel).bind(process.X)
+            process = process.at(other, process.lam if lam is None else lam)
         return (process.log_likelihood, process.log_likelihood_gradient) if eval_gradient else process.log_likelihood

@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 from mercer.runtime.on_demand import on_demand
 
-__all__ = ["CalibratedClassifier", "CalibratedRegressor", "calibrate_classifier", "calibrate_regressor", "couple"]
+__all__ = ["CalibratedClassifier", "CalibratedRegressor", "couple"]
 
 if TYPE_CHECKING:
-    from mercer.calibration.classifier import CalibratedClassifier, calibrate_classifier
+    from mercer.calibration.classifier import CalibratedClassifier
     from mercer.calibration.coupling import couple
-    from mercer.calibration.regressor import CalibratedRegressor, calibrate_regressor
+    from mercer.calibration.regressor import CalibratedRegressor
 else:
-    _HOMES = dict.fromkeys(__all__, "mercer.calibration.classifier") | {
+    _HOMES = {
+        "CalibratedClassifier": "mercer.calibration.classifier",
         "CalibratedRegressor": "mercer.calibration.regressor",
-        "calibrate_regressor": "mercer.calibration.regressor",
         "couple": "mercer.calibration.coupling",
     }
     __getattr__, __dir__ = on_demand(__name__, _HOMES)

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
+from mercer.calibration.calibrated import HELD_OUT, Calibrated
 from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.pipeline.machine import ModelMethods, answers_as_asked, attach_named, score_of_classifier
-from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
 from mercer.held_out.folds import splits_of_classes
-from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, weight_option, without_names
+from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
 from mercer.parameters import one_of
 
-HELD_OUT = "held-out"
 _WHO = ("probability", "machine")
 
 
-class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
@@ -73,6 +71,7 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
     """
 
     score = score_of_classifier
+    _default = SVC
 
     def __init__(
         self,
@@ -85,32 +84,15 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
     ) -> None:
         self.estimator, self.method, self.cv, self.verbose, self.decides = estimator, method, cv, verbose, decides
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machine on all samples, and the curves on folds of them.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples, for the machine and for the curves.
-
-        Returns
-        -------
-        self
-        """
+    def _check_parameters(self) -> None:
         one_of("method", self.method, tuple(METHODS))
         one_of("decides", self.decides, _WHO)
         if isinstance(self.cv, str):
             raise ValueError(
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
             )
-        model = clone(SVC() if self.estimator is None else self.estimator)
-        if isinstance(model, FrozenEstimator):
-            return self._learn(model, X, y, sample_weight, HELD_OUT)
-        return self._learn(model.fit(X, y, **weight_option(model, sample_weight)), X, y, sample_weight, self.cv)
 
-    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         machine = machine_of(model)
         if not hasattr(machine, "_decision"):
             raise TypeError(
@@ -140,7 +122,6 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
         own = self.probabilities_.own_scores(f[counted], codes[counted])
         self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
         samples.copy_columns(model, self)
-        return self
 
     def _decided(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -184,8 +165,9 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
                 f"intervals of probabilities are there for method='venn-abers' and two classes, not for "
                 f"method={self.method!r} and {len(self.classes_)} classes"
             )
-        low, high = self.probabilities_.curves.intervals(f)  # type: ignore[attr-defined]  # only Venn–Abers has them
-        return low[:, 0], high[:, 0]
+        curves: Any = self.probabilities_.curves  # of which Venn–Abers' alone have intervals
+        low, high = curves.interval(0, f[:, 0])
+        return low, high
 
     def p_values(self, X: Any) -> Floats:
         """For each class, the share of its own samples that fit it no better than this one does."""
@@ -203,27 +185,8 @@ class CalibratedClassifier(ModelMethods, ShowsCertificate, ClassifierMixin, Meta
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
         return np.asarray(self.p_values(X) > alpha)
 
-    def _inside(self) -> Any:
-        return getattr(self, "estimator_", SVC() if self.estimator is None else self.estimator)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = (SVC() if self.estimator is None else self.estimator).__sklearn_tags__()
-        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
-        return tags
-
 
 answers_as_asked(CalibratedClassifier)
-attach_named(CalibratedClassifier)
-
-
-def calibrate_classifier(
-    machine: Any, X: Any, y: Any, method: str, cv: Any, sample_weight: Any, verbose: bool
-) -> CalibratedClassifier:
-    """What `machine.calibrate` does."""
-    check_is_fitted(machine)
-    model = CalibratedClassifier(machine, method=method, cv=cv, verbose=verbose)
-    return model._learn(machine, X, y, sample_weight, cv)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,16 +10,16 @@ machine was not trained on, f is the same for all i, and the probability at leas
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.arrays import Floats, n_samples, row_blocks
+from mercer.calibration.calibrated import HELD_OUT, Calibrated
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.data import samples
@@ -27,19 +27,18 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import ModelMethods, answers_as_asked, attach_named, score_of_regressor
-from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
-from mercer.held_out.machines import FoldLines, fold_machines, machine_of, weight_option, without_names
+from mercer.held_out.machines import FoldLines, fold_machines, machine_of, without_names
 from mercer.parameters import one_of
 from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
-HELD_OUT, LEAVE_ONE_OUT = "held-out", "leave-one-out"
+LEAVE_ONE_OUT = "leave-one-out"
 
 
-class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -75,33 +74,16 @@ class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEs
     """
 
     score = score_of_regressor
+    _default = SVR
 
     def __init__(self, estimator: Any = None, cv: Any = 5, *, verbose: bool = False) -> None:
         self.estimator, self.cv, self.verbose = estimator, cv, verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machine on all samples, and on all but each fold.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples in training; intervals count samples, not weights.
-
-        Returns
-        -------
-        self
-        """
+    def _check_parameters(self) -> None:
         if self.cv == HELD_OUT:
             raise ValueError("cv='held-out' is for machines that are fitted already: use model.calibrate(X, y, cv=...)")
-        machine = clone(SVR() if self.estimator is None else self.estimator)
-        if isinstance(machine, FrozenEstimator):
-            return self._learn(machine, X, y, sample_weight, HELD_OUT)
-        options = weight_option(machine, sample_weight)
-        return self._learn(machine.fit(X, y, **options), X, y, sample_weight, self.cv)
 
-    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+    def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         X, sample_weight = placed(X), on_host(sample_weight)
         y = column_or_1d(on_host(y), warn=True).astype(np.float64)
         asked = ask(machine)
@@ -127,7 +109,6 @@ class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEs
         else:
             self._learn_folds(machine, X, y, sample_weight)
         samples.copy_columns(machine, self)
-        return self
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:
         weight = None if sample_weight is None else np.asarray(sample_weight)
@@ -189,23 +170,5 @@ class CalibratedRegressor(ModelMethods, ShowsCertificate, RegressorMixin, MetaEs
         parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
 
-    def _inside(self) -> Any:
-        return getattr(self, "estimator_", SVR() if self.estimator is None else self.estimator)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = (SVR() if self.estimator is None else self.estimator).__sklearn_tags__()
-        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
-        return tags
-
 
 answers_as_asked(CalibratedRegressor)
-attach_named(CalibratedRegressor)
-
-
-def calibrate_regressor(
-    machine: Any, X: Any, y: Any, cv: Any, sample_weight: Any, verbose: bool
-) -> CalibratedRegressor:
-    """What `machine.calibrate` does."""
-    check_is_fitted(machine)
-    return CalibratedRegressor(machine, cv=cv, verbose=verbose)._learn(machine, X, y, sample_weight, cv)

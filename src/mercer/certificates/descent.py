@@ -70,16 +70,9 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         energy = space.square_bound(v, u)
     distance = space.square_bound(given.minus(v), f.minus(u)).high
     bound, zeros, summed = y * C, np.zeros(n), gamma(n + 8)
-    losses, shares, _, worst, box, outward, inward, _, _ = _core.linear_findings(
-        y,
-        np.minimum(bound, 0.0),
-        np.maximum(bound, 0.0),
-        zeros,
-        zeros,
-        f.value,
-        f.rounded(4).error + gamma(4),
-        y * alpha,
-    )
+    ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), f.rounded(4).error + gamma(4)
+    found = _core.linear_findings(y, *ends, zeros, zeros, f.value, error, y * alpha)
+    losses, shares, _, worst, box, outward, inward, _, _ = found
     slope = Ball(1.0 - y * u.value, u.rounded(4).error + gamma(4))  # of the dual in α
     primal = (0.5 * square.high + losses) * (1 + summed)
     off = (square.error + 2 * inner(C, f.error)) * (1 + summed) + 4 * summed * abs(primal)  # at most what `primal` adds

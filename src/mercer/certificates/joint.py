@@ -39,10 +39,7 @@ def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: floa
         return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
     u, precision = bounded_u(
-        gram,
-        lambda rows, level: gram.product_bound(beta, rows, level),
-        undecided,
-        lambda: np.asarray(beta.any(axis=1)),
+        gram, lambda rows, level: gram.product_bound(beta, rows, level), undecided, lambda: np.asarray(beta.any(axis=1))
     )
     return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
 

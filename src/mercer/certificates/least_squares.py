@@ -46,40 +46,27 @@ def of_sums(n: int) -> float:
     return gamma(n + _PER_TERM)
 
 
-def closer_products(gram: Provable, C: Floats) -> Ball:
-    """KC as exact as it gets, which is slower: column by column."""
-    each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
-    return Ball(*map(np.column_stack, zip(*each, strict=True)))
-
-
 def certify_solution(
     problem: LeastSquares, gram: Provable, C: Floats, U: Floats, errors: Floats
 ) -> tuple[Floats, Certificate]:
     """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
     beta = problem.split(C, gram.diagonal)
     certificate = certify_outputs(problem, gram, beta, U, errors, C)
-    if not is_exact(problem, certificate):
-        certificate = certify_outputs(problem, gram, beta, *closer_products(gram, C), C)
+    if not is_exact(problem, certificate):  # KC as exact as it gets, which is slower: column by column
+        each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
+        U, errors = map(np.column_stack, zip(*each, strict=True))
+        certificate = certify_outputs(problem, gram, beta, U, errors, C)
     return beta, certificate
 
 
 def certify_outputs(
-    problem: LeastSquares,
-    gram: Provable,
-    beta: Floats,
-    U: Floats,
-    errors: Floats | None = None,
-    C: Floats | None = None,
+    problem: LeastSquares, gram: Provable, beta: Floats, U: Floats, errors: Floats, C: Floats
 ) -> Certificate:
     """One part per output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
 
-    Rounding makes sums of β that differ a little from a C that is given, and so an f_β that differs from f.
+    Rounding makes sums of β that differ a little from C, and so an f_β that differs from f.
     """
-    own = joint(problem, beta)
-    C = own if C is None else C
-    if errors is None:
-        errors = gram.product_bound(C).error
-    root = gram.reach
+    own, root = joint(problem, beta), gram.reach
     reach, twist, apart = float(root.max()), np.zeros((1, problem.n_outputs)), np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f

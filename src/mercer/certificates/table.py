@@ -72,13 +72,9 @@ class CertificateTable(Sequence[Certificate]):
     def put(self, k: int, certificate: Certificate) -> None:
         """Another certificate for sub-problem k."""
         self.others[k] = certificate
-        for name in ("primal", "dual", "gap", "violation", "worst"):
-            getattr(self, name)[k] = getattr(certificate, name)
-        for name, values in self.kkt.items():
-            values[k] = certificate.kkt[name]
-        self.b[k] = certificate.b
+        self.take(k, certificate)
 
-    def take(self, which: Any, found: CertificateTable) -> None:
+    def take(self, which: Any, found: CertificateTable | Certificate) -> None:
         """The certificates `found` for the sub-problems `which`."""
         for name in ("primal", "dual", "gap", "violation", "worst", "b"):
             getattr(self, name)[which] = getattr(found, name)
@@ -87,17 +83,10 @@ class CertificateTable(Sequence[Certificate]):
 
     def among(self, n: int, which: Indices) -> CertificateTable:
         """These certificates as those of the sub-problems `which` of n, with zeros for the others."""
-        whole = CertificateTable(
-            primal=np.zeros(n),
-            dual=np.zeros(n),
-            gap=np.zeros(n),
-            violation=np.zeros(n),
-            kkt={name: np.zeros(n) for name in self.kkt},
-            proves=self.proves,
-            worst=np.zeros(n, dtype=np.intp),
-            b=np.zeros((n, self.b.shape[1])),
-            precision=self.precision,
-        )
+        primal, dual, gap, violation = np.zeros((4, n))
+        kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
+        b = np.zeros((n, self.b.shape[1]))
+        whole = CertificateTable(primal, dual, gap, violation, kkt, self.proves, worst, b, self.precision)
         whole.take(which, self)
         return whole
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from mercer.cli.formats import KINDS, expect_model_name, format_of
 from mercer.cli.terminal import Subparsers, add_command, as_options, printable
@@ -66,11 +65,8 @@ def _run_table(args: argparse.Namespace) -> None:
 
     from mercer.analysis.easy import easy_of
     from mercer.analysis.target import Kind
-    from mercer.cli.data import read_data
-    from mercer.cli.formats import asked_for
-    from mercer.cli.train_table import columns_named, model_path, save_table
+    from mercer.cli.train_table import model_path, of_columns, read_frame, save_table
     from mercer.files.atomic_write import checked_target
-    from mercer.tables.choice import WISHES
     from mercer.tables.dialect import from_text
     from mercer.tables.frame import frame_of
 
@@ -83,15 +79,7 @@ def _run_table(args: argparse.Namespace) -> None:
     checked_target(path)  # better now than after a search
     silent = args.quiet or args.json
     with waiting(f"reading {args.file}", silent or args.file == "-"):
-        data = read_data(
-            *(args.file, args.format, args.target),
-            regression={"auto": None, "svc": False, "svr": True}[args.machine],
-            as_frame=True,
-            asked=asked_for(args),
-            texts=[name for word in (*args.categorical, *args.text) for name in (word, *word.split(","))],
-        )
-    wishes: dict[str, Any] = {name: columns_named(getattr(args, name), data.names or [], data) for name in WISHES}
-    wishes["only"] = wishes["only"] or None
+        data = read_frame(args, {"auto": None, "svc": False, "svr": True}[args.machine])
     weight = None if args.class_weight == "none" else args.class_weight
     with waiting(f"searching and training on {len(data.y):,} rows", silent, verbose=args.verbose):
         found = easy_of(
@@ -99,7 +87,7 @@ def _run_table(args: argparse.Namespace) -> None:
             data.y,
             data.target or "y",
             data.kind or Kind(False),
-            {**wishes, "missing": args.missing, "standardise": args.standardise},
+            of_columns(args, data),
             weight,
             args.seed,
             unit=from_text(data.dialect.units).get(str(data.target), ""),

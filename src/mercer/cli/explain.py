@@ -19,7 +19,6 @@ from mercer.cli.predict import model_beside, read_truths, with_answers
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.explain import explain
 from mercer.files.atomic_write import replacing
-from mercer.files.model import Model
 from mercer.runtime.optional import require
 from mercer.runtime.progress import waiting
 from mercer.tables.frame import part_of
@@ -57,7 +56,8 @@ def run(args: argparse.Namespace) -> None:
     data = read_truths(model, args, asked_for(args))
     background, told = data, f"{args.file}"
     if args.background is not None:
-        background, told = read_truths(model, _other(args), asked_for(args)), args.background
+        other = argparse.Namespace(**{**vars(args), "file": args.background})
+        background, told = read_truths(model, other, asked_for(args)), args.background
     X, Z = (model.rows(one.X, one.source, text=one.form == "libsvm") for one in (data, background))
     if n_samples(Z) < 2:
         raise ValueError(
@@ -75,18 +75,14 @@ def run(args: argparse.Namespace) -> None:
     spoken = _for_answers(found, answers)
     if args.output is not None:
         with replacing(args.output) as file:
-            file.write(_table(data, model, spoken, answers).encode())
+            file.write(_table(data, spoken, answers).encode())
     if args.json:
         print(json.dumps(_plain(found, spoken, answers, len(drawn)), indent=2))
     elif not args.quiet:
-        print(printable("\n".join(_page(data, model, found, spoken, answers, f"{len(drawn)} rows of {told}"))))
+        print(printable("\n".join(_page(data, found, spoken, answers, f"{len(drawn)} rows of {told}"))))
         for path in (args.output, args.plot):
             if path is not None:
                 print(f"saved {path}")
-
-
-def _other(args: argparse.Namespace) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(args), "file": args.background})
 
 
 def _for_answers(found: Any, answers: Any) -> Any:
@@ -107,14 +103,7 @@ def _draw(found: Any, path: Path) -> None:
         display.figure_.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
 
-def _cells(data: Data, model: Model, names: list[str]) -> dict[str, Any]:
-    """What stands in the file below each name, where it has names."""
-    if data.table is not None:
-        return {name: data.table.cells[data.table.header.index(name)] for name in names if name in data.table.header}
-    return {}
-
-
-def _table(data: Data, model: Model, spoken: Any, answers: Any) -> str:
+def _table(data: Data, spoken: Any, answers: Any) -> str:
     """The rows with their answers and, for each column, what it adds."""
     added = {f"because of {name}": spoken.values[:, j].tolist() for j, name in enumerate(spoken.feature_names)}
     base = {"predicted": answers.tolist(), "background": np.broadcast_to(spoken.base_values, len(answers)).tolist()}
@@ -136,25 +125,26 @@ def _plain(found: Any, spoken: Any, answers: Any, n_background: int) -> dict[str
     }
 
 
-def _page(data: Data, model: Model, found: Any, spoken: Any, answers: Any, told: str) -> list[str]:
-    cells = _cells(data, model, spoken.feature_names)
+def _page(data: Data, found: Any, spoken: Any, answers: Any, told: str) -> list[str]:
+    cells = {} if data.table is None else dict(zip(data.table.header, data.table.cells, strict=True))
     lines: list[Line] = [*Importance(found, None).lines(), ("against", told), None]
-    for row in range(min(_SHOWN, len(answers))):
-        lines += _row_lines(row, cells, spoken, answers)
+    lines += [_row_line(row, cells, spoken, answers) for row in range(min(_SHOWN, len(answers)))]
     if len(answers) > _SHOWN:
         lines.append(("", f"and {len(answers) - _SHOWN:,} rows more; OUTPUT has them all"))
     return page(lines)
 
 
-def _row_lines(row: int, cells: dict[str, Any], spoken: Any, answers: Any) -> list[Line]:
+def _row_line(row: int, cells: dict[str, Any], spoken: Any, answers: Any) -> Line:
     """A row's answer, and the five columns that add most to it or take most from it."""
     values = spoken.values[row]
     largest = np.argsort(-np.abs(values), kind="stable")[:5]
     answer = answers[row]
     shown = f"{answer:.6g}" if isinstance(answer, float | np.floating) else repr(str(answer))
-    parts = []
+    parts: dict[bool, list[str]] = {True: [], False: []}
     for j in largest:
         name = spoken.feature_names[j]
         cell = f" = {cells[name][row]}" if name in cells else ""
-        parts.append(f"{values[j]:+.3g} {name}{cell}")
-    return [(f"row {row + 1}", f"{shown}, because of {'; '.join(parts)}")]
+        parts[bool(values[j] >= 0)].append(f"{values[j]:+.3g} {name}{cell}")
+    sides = ("more", "less") if isinstance(answer, float | np.floating) else ("for it", "against it")
+    told = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
+    return f"row {row + 1}", f"{shown}; {told}"

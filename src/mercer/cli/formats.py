@@ -8,13 +8,7 @@ from typing import Final
 
 from mercer.tables.dialect import Dialect
 
-_FORMATS: Final = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".npz": "npz",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+_FORMATS: Final = {".csv": "csv", ".tsv": "tsv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
 _PACKED: Final = (".gz", ".bz2", ".xz")
 _SEPARATORS: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
 # Endings of files that hold tables or models for other programs; a LIBSVM text or model may have any other name.

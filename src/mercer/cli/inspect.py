@@ -133,13 +133,7 @@ def _prediction(expansion: Expansion) -> Facts:
     begun = time.perf_counter()
     expansion(rows, n_threads)
     seconds = max(time.perf_counter() - begun, 1e-9) / 512
-    return {
-        "prediction": {
-            "kernel values per row": count,
-            "microseconds per row": 1e6 * seconds,
-            "threads": n_threads,
-        }
-    }
+    return {"prediction": {"kernel values per row": count, "microseconds per row": 1e6 * seconds, "threads": n_threads}}
 
 
 def _retraining(rows: int | None, microseconds: float | None) -> Facts:

@@ -64,12 +64,7 @@ def run(args: argparse.Namespace) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were just compared
         display = DecisionDisplay.from_estimator(
-            estimator,
-            X,
-            _truth(data, estimator),
-            features=(a, b),
-            resolution=args.resolution,
-            names=names,
+            estimator, X, _truth(data, estimator), features=(a, b), resolution=args.resolution, names=names
         )
     kind = args.output.suffix.removeprefix(".") or "png"
     with replacing(args.output) as file:

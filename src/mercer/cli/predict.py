@@ -28,7 +28,6 @@ from mercer.runtime.progress import waiting
 from mercer.tables.cells import is_missing
 from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, remembered
 from mercer.tables.encodings import Levels, Words
-from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
 
@@ -200,13 +199,8 @@ def read_truths(model: Model, args: argparse.Namespace, asked: Dialect = UNKNOWN
         as_frame=model.table is not None,
         asked=asked,
         before=remembered(read),
-        texts=() if model.table is None else text_columns(model.table),
+        texts=[one.name for one in getattr(model.table, "columns_", ()) if isinstance(one, Levels | Words)],
     )
-
-
-def text_columns(table: Tabular) -> list[str]:
-    """The columns whose cells are read as they are written."""
-    return [one.name for one in table.columns_ if isinstance(one, Levels | Words)]
 
 
 def _ask(model: Model, data: Data, probability: bool) -> _Answer:

@@ -11,7 +11,13 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any
 
-_LATER = ("scipy.stats", "scipy.special", "numpy.f2py", "numpy.testing", "asyncio")
+_LATER = (
+    *("scipy.stats", "scipy.special", "asyncio", "pydoc"),
+    *("numpy.ctypeslib", "numpy.f2py", "numpy.ma", "numpy.polynomial", "numpy.testing"),
+)
+# What is done without where it is not there: scikit-learn asks again where it meets a frame, and joblib's processes,
+# which no command starts, would be watched with psutil.
+_HIDDEN = ("pandas", "psutil")
 # What scikit-learn asks whether samples are a frame; the answer is no where no library of frames is loaded.
 _NARWHALS = ("narwhals", "narwhals.stable", "narwhals.stable.v2")
 _OF_FRAMES = frozenset({"pandas", "polars", "pyarrow", "modin", "cudf", "dask", "duckdb", "ibis", "pyspark"})
@@ -63,14 +69,14 @@ def import_scikit_learn() -> None:
             last = _Later(name)
             _put(last)
         last.dependencies = _Frames(last)  # type: ignore[attr-defined]  # as the module has
-    hidden = "pandas" not in sys.modules
-    if hidden:
-        sys.modules["pandas"] = None  # type: ignore[assignment]  # importing it fails
+    hidden = [name for name in _HIDDEN if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # importing it fails
     try:
-        import sklearn.utils.fixes  # noqa: F401  # asks for pandas; where it meets a frame, it asks again
+        import sklearn.utils.fixes  # noqa: F401
     finally:
-        if hidden:
-            del sys.modules["pandas"]
+        for name in hidden:
+            del sys.modules[name]
 
 
 def _put(module: ModuleType) -> None:

@@ -28,7 +28,7 @@ from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.tables.choice import guesses
 from mercer.tables.dialect import from_text, quantity, units_told
 from mercer.tables.encodings import LeftOut
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
 
 Rows = tuple[Any, Any]
@@ -65,8 +65,7 @@ class Report:
     @property
     def table(self) -> Tabular | None:
         """What reads a table's columns."""
-        inner = getattr(self.last, "estimator_", self.last)
-        return next((one for one in (self.last, inner) if isinstance(one, Tabular)), None)
+        return table_in(self.last)
 
     @property
     def standardised(self) -> bool:
@@ -274,11 +273,7 @@ class Report:
         most = int(np.bincount(bins + 6).max())
         scale = max(1, math.ceil(most / 60))
         each = "one row each" if scale == 1 else f"{scale} rows each"
-        lines = [
-            "",
-            f"  the held-out rows by f(x) in steps of ½, {each} (● {negative}, ○ {positive})",
-            "",
-        ]
+        lines = ["", f"  the held-out rows by f(x) in steps of ½, {each} (● {negative}, ○ {positive})", ""]
         for k in range(int(bins.min()), int(bins.max()) + 1):
             here = bins == k
             marks = [math.ceil(np.sum(here & side) / scale) for side in (~is_positive, is_positive)]

@@ -192,12 +192,7 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.model is not None and args.output is not None:
-        args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
-    args.output = args.output or args.model
-    expect_weights_fit(args)
-    if args.output is not None:
-        expect_model_name(args.output, ".onnx", ".c")
+    settle(args)
     if args.cluster or (args.file and Path(args.file).is_dir()):
         from mercer.cli.train_folder import train_folder
 
@@ -251,8 +246,13 @@ def weights_in(args: argparse.Namespace, n: int) -> dict[str, Floats]:
         raise ValueError(f"{args.weight_file}: {error}") from None
 
 
-def expect_weights_fit(args: argparse.Namespace) -> None:
-    """Leave with an error where --class-weight is asked for and cannot be."""
+def settle(args: argparse.Namespace) -> None:
+    """Let -o be the file of the model, and leave with an error for a name or a --class-weight that cannot be."""
+    if args.model is not None and args.output is not None:
+        args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
+    args.output = args.output or args.model
+    if args.output is not None:
+        expect_model_name(args.output, ".onnx", ".c")
     weighted = [name for name, (_, taken) in MACHINES.items() if "class_weight" in taken]
     if args.class_weight and (args.weight or args.machine not in (*weighted, AUTO, None)):
         args.parser.error(f"--class-weight balanced is for {', '.join(weighted)}, and takes the place of --weight")

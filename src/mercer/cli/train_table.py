@@ -26,8 +26,8 @@ from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.errors import GuessWarning, held_warnings
 from mercer.files import save
 from mercer.runtime.progress import waiting
-from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses
-from mercer.tables.estimator import Tabular
+from mercer.tables.choice import WISHES, guesses_in
+from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
 
 
@@ -100,14 +100,7 @@ def read_table(args: argparse.Namespace) -> Data:
     if args.file is None:
         args.machine = "c_svc" if args.machine == AUTO else args.machine
         return embedded(args.data)
-    regression = None if args.machine == AUTO else args.machine in REGRESSORS
-    data = read_data(
-        *(args.file, args.format, args.target),
-        regression=regression,
-        as_frame=True,
-        asked=asked_for(args),
-        texts=[name for word in (*args.categorical, *args.text) for name in (word, *word.split(","))],
-    )
+    data = read_frame(args, None if args.machine == AUTO else args.machine in REGRESSORS)
     if args.machine == AUTO:
         args.machine = "epsilon_svr" if data.kind is not None and data.kind.is_regression else "c_svc"
         if args.class_weight and args.machine != "c_svc":
@@ -123,18 +116,29 @@ def read_table(args: argparse.Namespace) -> Data:
     return data
 
 
+def read_frame(args: argparse.Namespace, regression: bool | None) -> Data:
+    """The table as the options say it is written; None lets its target decide whether it is a regression."""
+    texts = [name for word in (*args.categorical, *args.text) for name in (word, *word.split(","))]
+    where, asked = (args.file, args.format, args.target), asked_for(args)
+    return read_data(*where, regression=regression, as_frame=True, asked=asked, texts=texts)
+
+
+def of_columns(args: argparse.Namespace, data: Data) -> dict[str, Any]:
+    """The parameters of `Tabular` that the options ask for."""
+    known = [] if data.names is None else data.names
+    wishes: dict[str, Any] = {name: columns_named(getattr(args, name), known, data) for name in WISHES}
+    return {**wishes, "only": wishes["only"] or None, "missing": args.missing, "standardise": args.standardise}
+
+
 def around(machine: Estimator, data: Data, args: argparse.Namespace) -> Estimator:
     """The machine with what it needs to learn from these data."""
     if data.form == "embedded" or is_sparse(data.X):
         scaler = ("standardise", StandardScaler(with_mean=not is_sparse(data.X)))
         return Pipeline([*([scaler] if args.standardise else []), ("machine", machine)])
-    known = [] if data.names is None else data.names
-    wishes = {name: columns_named(getattr(args, name), known, data) for name in WISHES}
-    only = wishes.pop("only") or None
-    model = Tabular(machine, only=only, **wishes, missing=args.missing, standardise=args.standardise)
+    model = Tabular(machine, **of_columns(args, data))
     warnings.filterwarnings("ignore", category=GuessWarning)  # they are told here or in the report
     if isinstance(data.X, Frame):
-        asked = _guessed(data, model.wishes())
+        asked = guesses_in(data.X, model.wishes(), data.source)
         if args.quiet or getattr(args, "folds", None) is not None:
             for told in asked.values():
                 show_warning(told)
@@ -164,23 +168,14 @@ def _n_trained(model: Estimator) -> int:
 
 def save_table(model: Estimator, data: Data, path: Path) -> None:
     """Save it, with how its table was written: the next one is likely to be like that."""
-    inner = getattr(model, "estimator_", model)
-    for table in (model, inner):
-        if isinstance(table, Tabular) and isinstance(data.X, Frame):
-            table.reading_ = data.dialect.to_dict() | {"target": str(data.target), "digest": data.digest}
+    table = table_in(model)
+    if table is not None and isinstance(data.X, Frame):
+        table.reading_ = data.dialect.to_dict() | {"target": str(data.target), "digest": data.digest}
     save(model, path)
 
 
 def _rows(X: Any, rows: Any) -> Any:
     return X.rows(rows) if isinstance(X, Frame) else X[rows]
-
-
-def _guessed(data: Data, wishes: Wishes) -> dict[str, str]:
-    """What is guessed. An error tells the rows as the file counts them, before training shuffles them."""
-    try:
-        return guesses(data.X, encodings_for(data.X, wishes, np.ones(len(data.X))), wishes)
-    except ValueError as error:
-        raise ValueError(f"{data.source}: {error}") from None
 
 
 def columns_named(words: list[str], known: list[str], data: Data) -> list[str]:

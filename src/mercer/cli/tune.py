@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mercer.cli.formats import KINDS, expect_model_name, format_of
+from mercer.cli.formats import KINDS, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.machines import AUTO
 from mercer.cli.terminal import Subparsers, add_command
-from mercer.cli.train import add_machine_options, add_output_options, add_table_options, expect_weights_fit
+from mercer.cli.train import add_machine_options, add_output_options, add_table_options, settle
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data
@@ -68,12 +68,7 @@ def add_grid_options(parser: argparse._ActionsContainer) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.model is not None and args.output is not None:
-        args.parser.error(f"the model's file is named twice: {args.model} and {args.output}")
-    args.output = args.output or args.model
-    expect_weights_fit(args)
-    if args.output is not None:
-        expect_model_name(args.output, ".onnx", ".c")
+    settle(args)
     if format_of(args.file, args.format) == "libsvm":
         _run_text(args)
     else:

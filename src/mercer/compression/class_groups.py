@@ -20,8 +20,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, n_samples, row_blocks, rows_between, take
 from mercer.compression.matching import Samples, matched
-from mercer.compression.span import Span
-from mercer.compression.target import Target
+from mercer.compression.target import Span, Target
 from mercer.data.labels import wins
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.rkhs import Expansion

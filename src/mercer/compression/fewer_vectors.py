@@ -9,24 +9,26 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 from sklearn.base import OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze, n_samples
-from mercer.compression.class_groups import groups_for
+from mercer.arrays import Floats, freeze, is_sparse, n_samples, take
+from mercer.compression.class_groups import groups_for, matched_in_groups
 from mercer.compression.distance import apart_at, distances, lengths_of, longest
 from mercer.compression.matching import Samples, matched, retrained
 from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_error
-from mercer.compression.removals import without_needless
-from mercer.compression.target import Target
+from mercer.compression.target import Span, Target
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
 from mercer.fitting.pipeline.state import check_state
+from mercer.gram.host_rows import weight_vectors
+from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
-from mercer.rkhs import Expansion
+from mercer.rkhs import Expansion, row_keys
 from mercer.runtime.progress import Reporter
 from mercer.tables.asked import ask
 from mercer.unsupervised.learner import Learner
@@ -39,6 +41,12 @@ _KEPT = frozenset(
         *("equivalent_C_", "_loss_", "lam_", "best_params_"),
     ]
 )
+# Roundings of k(x, x), per vector, below which δ(x) = ‖φ(x) − Pφ(x)‖² is zero as far as float64 can tell.
+_DEPENDENT_ROUNDINGS = 4
+# ‖w − w'‖ that is called rounding, as a share of ‖w‖.
+_EXACT_SHARE = 1e-8
+# The most vectors among which dependence is looked for; their kernel matrix takes 800 MB.
+_LARGEST_MATRIX = 10_000
 
 
 def compress(
@@ -154,11 +162,70 @@ def _reduced(
         if samples is not None and retrain == "values" and found.span is not None:
             groups = groups_for(model, target, found.span)
             if groups is not None:
-                return found.in_groups(target, groups, samples, progress)
+                report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
+                made = matched_in_groups(target, found.span, groups, samples, report)
+                return replace(found, expansion=made, span=None, retrained=True)
     else:
         return Reduced(original)
     fit = retrained if retrain == "loss" else matched
     return found.fitted(target, partial(fit, model), samples, max_error, progress)
+
+
+def without_needless(expansion: Expansion, thorough: bool) -> Expansion:
+    """An expansion of these functions, up to rounding, on fewer vectors where that is possible.
+
+    Vectors under a strictly positive definite kernel are independent; whether they are to rounding is asked only if the
+    search is `thorough`.
+    """
+    scale = linear_scale(expansion.kernel)
+    outputs = len(expansion.b)
+    if scale is not None and not is_sparse(expansion.vectors):
+        W = weight_vectors(expansion.vectors, expansion.coefficients)  # features × outputs
+        features = len(W)
+        if min(features, outputs) < n_samples(expansion.vectors):
+            if outputs <= features:
+                return replace(expansion, vectors=np.ascontiguousarray(W.T), coefficients=np.eye(outputs) / scale)
+            return replace(expansion, vectors=np.eye(features), coefficients=W / scale)
+    merged = _merged(expansion)
+    independent = expansion.kernel.strictly_positive_definite == "yes"
+    if n_samples(merged.vectors) > _LARGEST_MATRIX or (independent and not thorough):
+        return merged
+    return _independent(merged)
+
+
+def _merged(expansion: Expansion) -> Expansion:
+    """Every vector once."""
+    if not expansion.kernel.mergeable:
+        return expansion
+    table, places = dense(expansion.coefficients), dict[Any, int]()
+    member = np.array([places.setdefault(key, len(places)) for key in row_keys(expansion.vectors)], dtype=np.intp)
+    first = np.unique(member, return_index=True)[1]
+    sums = np.zeros((len(first), table.shape[1]))
+    np.add.at(sums, member, table)
+    used = np.flatnonzero(sums.any(axis=1))
+    if len(used) == len(table):
+        return expansion
+    return replace(expansion, vectors=take(expansion.vectors, first[used]), coefficients=sums[used])
+
+
+def _independent(expansion: Expansion) -> Expansion:
+    """Without vectors that others span, by a pivoted Cholesky factorisation."""
+    n = n_samples(expansion.vectors)
+    if n < 2:
+        return expansion
+    K = expansion.kernel(expansion.vectors)
+    tolerance = _DEPENDENT_ROUNDINGS * n * 2.0**-53 * float(np.abs(K.diagonal()).max())
+    _, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=tolerance, lower=1)
+    if rank >= n:
+        return expansion
+    order = pivots.astype(np.intp) - 1
+    kept = np.sort(order[:rank])
+    span = Span(expansion.kernel, take(expansion.vectors, kept))
+    values = K[kept] @ dense(expansion.coefficients)
+    found = replace(expansion, vectors=span.vectors, coefficients=span.coefficients(span.coordinates_of(values)))
+    # Coefficients may be large, and w small beside them: then even a rounding of k(x, x) is needed.
+    near = distances(expansion, found) <= _EXACT_SHARE * expansion.norms()
+    return found if near.all() else expansion
 
 
 def _samples(model: Any, expansion: Expansion, X: Any, y: Any, weight: Any, retrain: Any) -> Samples | None:

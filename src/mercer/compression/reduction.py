@@ -15,11 +15,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, n_samples, take
-from mercer.compression.class_groups import Groups, matched_in_groups
-from mercer.compression.matching import Samples
-from mercer.compression.positions import refined
-from mercer.compression.span import Span
-from mercer.compression.target import Target
+from mercer.compression.matching import Samples, refined
+from mercer.compression.target import Span, Target
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
 from mercer.runtime.progress import Reporter
@@ -67,13 +64,6 @@ class Reduced:
         made = _on(target, self.span, coordinates + far * way, b + far * (found[1] - b))
         return replace(self, expansion=made, retrained=True)
 
-    def in_groups(self, target: Target, groups: Groups, samples: Samples, progress: Reporter) -> Reduced:
-        """With every pair of classes on the vectors of its groups, fitted to samples."""
-        assert self.span is not None
-        report = partial(progress.part, f"fitting {len(target.expansion.b)} pairs to samples")
-        made = matched_in_groups(target, self.span, groups, samples, report)
-        return replace(self, expansion=made, span=None, retrained=True)
-
 
 def to_count(target: Target, count: int, samples: Samples | None, progress: Reporter) -> Reduced:
     """At most `count` vectors: fewer where fewer will do."""
@@ -84,7 +74,7 @@ def to_error(target: Target, max_error: float, progress: Reporter) -> Reduced:
     """As few vectors as are found to come within `max_error`; all of them where float64 finds none that do."""
     square = (_AIM * min(max_error, _LARGEST_ERROR)) ** 2
     order = _order(target, lambda _, left: bool(left.max(initial=0.0) <= square), None, progress)
-    best, low, high = _unmoved(target, order), 0, len(order)
+    best, low, high = _projected(target, take(target.expansion.vectors, order)), 0, len(order)
     if not _near(target, best, square):
         return Reduced(target.expansion)
     while target.movable and low + 1 < high:
@@ -115,21 +105,21 @@ def _order(target: Target, enough: Callable[[int, Floats], bool], count: int | N
     return some[chosen(target.expansion.kernel, vectors, target.own_values[some], target.squares, told)]
 
 
-def _unmoved(target: Target, order: Indices) -> Reduced:
-    span = Span(target.expansion.kernel, take(target.expansion.vectors, order))
-    return Reduced(_on(target, span, target.projection(span), target.expansion.b), span)
+def _projected(target: Target, vectors: Any, moved: bool = False) -> Reduced:
+    span = Span(target.expansion.kernel, vectors)
+    return Reduced(_on(target, span, target.projection(span), target.expansion.b), span, moved)
 
 
 def _placed(target: Target, order: Indices, samples: Samples | None, progress: Reporter) -> Reduced:
     """The projection on these vectors, moved where that is possible."""
+    vectors = take(target.expansion.vectors, order)
     if not target.movable or len(order) == 0:
-        return _unmoved(target, order)
+        return _projected(target, vectors)
     report = partial(progress.part, f"moving {len(order)} vectors")
-    vectors = refined(target, take(target.expansion.vectors, order), None, report)
+    vectors = refined(target, vectors, None, report)
     if samples is not None:
         vectors = refined(target, vectors, samples, report)
-    span = Span(target.expansion.kernel, vectors)
-    return Reduced(_on(target, span, target.projection(span), target.expansion.b), span, moved=True)
+    return _projected(target, vectors, moved=True)
 
 
 def _on(target: Target, span: Span, coordinates: Floats, b: Any) -> Expansion:

@@ -8,7 +8,7 @@ A record speaks of the machine's expansion, a report of f, which is `F_SCALE` ti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -19,8 +19,7 @@ from sklearn.base import OutlierMixin
 from mercer.arrays import Flags, Floats, gamma, n_samples, row_blocks, rows_between
 from mercer.certificates.certificate import Certificate
 from mercer.compression.distance import VANISHING, lengths_of
-from mercer.compression.span import factor_of
-from mercer.compression.target import in_float64
+from mercer.compression.target import factor_of, in_float64
 from mercer.data.labels import wins
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
@@ -109,9 +108,7 @@ class Compression:
             One number a sample where the machine has one output, as `decision_function` or `predict` has. Of pairs of
             classes there is a column for each pair, as in decision_function_shape="ovo".
         """
-        X, machine = self._read(X), self._machine
-        parts = [self._bound(rows_between(X, some)) for some in self._row_blocks(X)]
-        bound = np.concatenate(parts) if parts else np.zeros((0, len(machine.intercept_)))
+        machine, bound = self._machine, self._by_blocks(self._bound, X)
         if hasattr(machine, "quantiles_"):  # predict sorts them, and the k-th then moves as far as any of them
             bound = np.repeat(bound.max(axis=1, keepdims=True), bound.shape[1], axis=1)
         # Of a single column asked for as a column, predict gives one.
@@ -137,13 +134,13 @@ class Compression:
         labelled = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
         if not labelled:
             raise TypeError(f"{type(machine).__name__} predicts numbers, not labels; use bound(X)")
-        X = self._read(X)
-        parts = [self._kept(rows_between(X, some)) for some in self._row_blocks(X)]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+        return self._by_blocks(self._kept, X)
 
-    def _row_blocks(self, X: Any) -> Iterator[slice]:
-        """Rows whose kernel values and bounds are held at a time."""
-        return iter(row_blocks(n_samples(X), 64 * self.n_vectors + 64 * len(self._machine.intercept_)))
+    def _by_blocks(self, ask: Callable[[Any], np.ndarray], X: Any) -> np.ndarray:
+        """What is true of every sample, from as many at a time as kernel values and bounds are held of."""
+        X = self._read(X)
+        blocks = row_blocks(n_samples(X), 64 * self.n_vectors + 64 * len(self._machine.intercept_))
+        return np.concatenate([ask(rows_between(X, some)) for some in blocks])
 
     @property
     def proves_labels(self) -> bool:
@@ -252,15 +249,9 @@ def winner_stays(values: Floats, bound: Floats, k: int, break_ties: bool) -> Fla
     rows = np.arange(len(values))
     won = wins(values, k)
     best = np.argmax(won, axis=1)
-    first, second = np.triu_indices(k, 1)
-    sure, open_ = np.zeros_like(won), np.zeros_like(won)
-    for pair, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-        ahead = values[:, pair] > 0
-        sure[:, a] += safe[:, pair] & ahead
-        sure[:, b] += safe[:, pair] & ~ahead
-        open_[:, a] += ~safe[:, pair]
-        open_[:, b] += ~safe[:, pair]
-    least, most = sure[rows, best][:, None], sure + open_
+    first, second = (np.eye(k)[classes] for classes in np.triu_indices(k, 1))  # a row for each pair
+    sure = (safe & (values > 0)) @ first + (safe & (values <= 0)) @ second
+    least, most = sure[rows, best][:, None], sure + ~safe @ (first + second)
     after = np.arange(k) > best[:, None]
     beaten = (least > most) | ((least == most) & after & (not break_ties))
     beaten[rows, best] = True

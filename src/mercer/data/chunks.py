@@ -7,10 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from mercer.arrays import Floats
 from mercer.data import samples
@@ -94,22 +91,9 @@ class Stream:
         return Chunk(X, Y, weight)
 
 
-class Peeked:
-    """The first samples of an iterator that is read once, put back in front of it."""
-
-    def __init__(self, stream: Stream, rows: int) -> None:
-        self._rest = stream.chunks()
-        self.chunks: list[Chunk] = []
-        while sum(chunk.n for chunk in self.chunks) < rows:
-            chunk = next(self._rest, None)
-            if chunk is None:
-                break
-            self.chunks.append(chunk)
-
-    def all(self) -> Iterator[Chunk]:
-        return chain(self.chunks, self._rest)
-
-
-def empty_targets(X: Any, weight: Floats, outputs: int) -> Chunk:
-    """Samples without targets, of which only kernel values are wanted."""
-    return Chunk(X, np.zeros((len(weight), outputs)), weight)
+def first_chunks(chunks: Iterator[Chunk], rows: int) -> list[Chunk]:
+    """The first of these, with at least this many rows in all if there are as many; the iterator goes on after them."""
+    first: list[Chunk] = []
+    while sum(chunk.n for chunk in first) < rows and (chunk := next(chunks, None)) is not None:
+        first.append(chunk)
+    return first

@@ -15,18 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import (
-    Flags,
-    Floats,
-    Indices,
-    PickedRows,
-    are_strings,
-    host,
-    is_sparse,
-    n_samples,
-    pick,
-    sums_by,
-)
+from mercer.arrays import Flags, Floats, Indices, PickedRows, are_strings, host, is_sparse, n_samples, pick, sums_by
 from mercer.engine import PlacedSamples
 
 

@@ -153,7 +153,7 @@ def _is_list_of_strings(X: Any) -> bool:
 
 def refuse_masked(values: Any, name: str) -> None:
     """numpy would treat what lies under a mask as data."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+    if type(values) is not np.ndarray and isinstance(values, np.ndarray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} is a masked array with masked entries, which mercer cannot use; fill or drop them first"
         )

@@ -100,8 +100,6 @@ class ConvergenceDisplay(Picture):
     ----------
     lines_ : list of lines
         The gap and the violation; set by `plot`.
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     seconds: Floats

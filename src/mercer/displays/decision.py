@@ -230,11 +230,6 @@ class DecisionDisplay(Picture):
     axes : pair, or None
         What the two features are, where they may be other than numbers; set by `from_estimator`.
 
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
-
     Examples
     --------
     >>> from sklearn.datasets import make_moons

@@ -32,7 +32,10 @@ SMALLEST_SHOWN = 1e-16
 
 
 class Picture:
-    """A display of one picture: `_draw` draws it, and `_purpose` says what needs matplotlib."""
+    """A display of one picture, whose axes and figure are then `ax_` and `figure_`.
+
+    `_draw` draws it, and `_purpose` says what needs matplotlib.
+    """
 
     ax_: Axes = None
     figure_: Figure = None
@@ -40,7 +43,7 @@ class Picture:
     _inches: ClassVar[tuple[float, float]] = (6.4, 4.4)
 
     def plot(self, ax: MaybeAxes = None) -> Self:
-        """Draw onto ``ax``, or onto new axes.
+        """Draw onto ``ax``, or onto new axes; they and their figure are `ax_` and `figure_` then.
 
         Parameters
         ----------

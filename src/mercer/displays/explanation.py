@@ -51,8 +51,6 @@ class ExplanationDisplay(Picture):
     ----------
     features_ : array of int
         The columns shown, from top to bottom.
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
     bars_ : list of containers of bars, one per output
     points_ : list of scatters, one per feature
     """

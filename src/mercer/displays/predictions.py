@@ -39,8 +39,6 @@ class IntervalDisplay(Picture):
     ----------
     coverage : float
         The share of the targets inside.
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     low: Floats
@@ -120,18 +118,8 @@ class IntervalDisplay(Picture):
 
         Parameters
         ----------
-        y : array of shape (n_samples,), or None
-            The targets.
-        low, high : arrays of shape (n_samples,)
-            The ends of the intervals.
-        prediction : array of shape (n_samples,), optional
-            What was predicted.
-        x : array of shape (n_samples,), optional
-            What to draw along; default: the rank of the interval's middle.
-        name : str, default=""
-            Of x.
-        band : bool, default=True
-            A band suits intervals that follow x; without it each is a line.
+        y, low, high, prediction, x, name, band
+            As the class takes them.
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
@@ -230,8 +218,6 @@ class ReliabilityDisplay(Picture):
         The ends of the intervals.
     error : float
         Σ counts |share − mean probability| / Σ counts, the expected calibration error.
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     mean_probability: Floats
@@ -287,12 +273,10 @@ class ReliabilityDisplay(Picture):
             Labels, or True where a sample is positive.
         probability : array of shape (n_samples,)
             That each sample is positive.
-        n_bins : int, default=10
-            How many bins; fewer where many probabilities are equal.
         pos_label : label, optional
             Which label is positive; only a name where y is True or False. By default 1, where labels are 0 or −1 and 1.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        n_bins, ax
+            As `from_estimator` takes them.
         """
         integer("n_bins", n_bins, 1, "the number of bins")
         y, p = np.asarray(y), np.asarray(probability, dtype=np.float64)

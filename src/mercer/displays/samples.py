@@ -52,8 +52,6 @@ class GramDisplay(Picture):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     image_ : matplotlib image
         Set by `plot`.
     """
@@ -171,11 +169,6 @@ class MarginDisplay(Picture):
         Which of the samples given they are.
     classes : tuple
         The labels on the negative and on the positive side.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     functional_margins: Floats
@@ -265,8 +258,6 @@ class SlackDisplay(Picture):
     ----------
     counts_, edges_ : arrays
         The histogram, a row of counts for each class, or one for all if they are more than ten; set by `plot`.
-    ax_, figure_ : matplotlib's axes and figure
-        Set by `plot`.
     """
 
     slacks: Floats
@@ -310,10 +301,8 @@ class SlackDisplay(Picture):
             Labels of two classes.
         decision_values : array of shape (n_samples,)
             f(x).
-        bins : int, default=30
-            Of the histogram.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
+        bins, ax
+            As `from_estimator` takes them.
         """
         y, values = np.asarray(y), np.asarray(decision_values, dtype=np.float64)
         if y.ndim != 1 or y.shape != values.shape:

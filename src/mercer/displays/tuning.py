@@ -24,11 +24,6 @@ class TuningDisplay(Picture):
         The cell that is marked.
     parameters : tuple of one or two names
         The parameters to draw along.
-
-    Attributes
-    ----------
-    ax_ : matplotlib axes
-    figure_ : matplotlib figure
     """
 
     _purpose = "plotting a search"
@@ -82,7 +77,9 @@ class TuningDisplay(Picture):
         n_folds = sum(key.startswith("split") and key.endswith("_test_score") for key in self.results)
         bars: dict[str, object] = {"fmt": "o-" if numbers else "o", "color": COLOURS[0], "capsize": 3}
         ax.errorbar(x, means, spread / np.sqrt(n_folds), label="mean, with its standard error", **bars)
-        self._mark_skipped_on_curve(ax, x, cells)
+        if (skipped := np.isnan(means)).any():
+            bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
+            ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped, or not scored")
         best = {} if self.best_index is None else self.results["params"][self.best_index]
         if name in best:
             ax.axvline(float(x[_place(best[name], [v for (v,) in values])]), color="0.6", linestyle=":", label="best")
@@ -92,12 +89,6 @@ class TuningDisplay(Picture):
             ax.set_xscale("log")
         ax.set(xlabel=name, ylabel="score on held-out samples")
         ax.legend(fontsize="small")
-
-    def _mark_skipped_on_curve(self, ax: Axes, x: np.ndarray, cells: list[int]) -> None:
-        skipped = np.isnan(np.asarray(self.results["mean_test_score"])[cells])
-        if skipped.any():
-            bottom = np.full(int(skipped.sum()), np.nanmin(np.asarray(self.results["mean_test_score"])))
-            ax.plot(x[skipped], bottom, "x", color="0.5", label="skipped, or not scored")
 
     def _plot_surface(self, ax: Axes) -> None:
         across, along = self.parameters

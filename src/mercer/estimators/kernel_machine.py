@@ -34,18 +34,46 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 }
 
 
-class _KernelMachine(MachineMethods, Machine):
-    """What the classifier and the regressor share."""
-
-    _default_steps = 200  # of Newton's method
+class RepresentedMachine(MachineMethods, Machine):
+    """f(x) = Σ_j c_j k(x_j, x) + b, with a coefficient for every sample: what the representer theorem says."""
 
     FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("outputs", None),
-        validation_loss_=Array("outputs", None),
     )
+
+    _: KW_ONLY
+    max_time: float | None = None
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    tol: float = 1e-6
+    cache_size: float = 1000
+    max_iter: int = -1
+
+    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
+        return 1  # each of them takes the whole budget for its Newton matrix
+
+    def _conclude_coefficients(self, fit: Fit, C: Floats, b: Floats) -> None:
+        """From a column of coefficients of the merged samples, and one b, for each output."""
+        merged, own = fit.merged, np.zeros((fit.n, C.shape[1]))
+        # Copies of a sample share its coefficient in proportion to their weights.
+        for k, c in enumerate(C.T):
+            own[merged.rows, k] = exact_parts(c, merged.share * c[merged.member], merged.member)
+        self.intercept_, self.dual_coef_ = freeze(b), freeze(np.ascontiguousarray(own.T))
+        used = np.flatnonzero((C != 0).any(axis=1))
+        self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
+
+
+class _KernelMachine(RepresentedMachine):
+    """What the classifier and the regressor share."""
+
+    _default_steps = 200  # of Newton's method
+
+    FITTED = fitted(validation_loss_=Array("outputs", None))
 
     loss: str | Loss = "logistic"
     lam: float = 1.0
@@ -55,15 +83,7 @@ class _KernelMachine(MachineMethods, Machine):
     validation_fraction: float = 0.1
     n_iter_no_change: int = 2
     rise: float = 0.05
-    max_time: float | None = None
-    kernel: KernelChoice = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
     bias: bool = True
-    tol: float = 1e-6
-    cache_size: float = 1000
-    max_iter: int = -1
 
     _kind: ClassVar[Kind]
 
@@ -122,9 +142,6 @@ class _KernelMachine(MachineMethods, Machine):
             )
         return loss
 
-    def _side_by_side(self, fit: Fit, n_tasks: int) -> int:
-        return 1  # each of them takes the whole budget for its Newton matrix
-
     def _merges(self, X: Data, budget: int) -> bool:
         return not hasattr(self._read_loss(), "combine")  # such a loss may speak of the caller's rows
 
@@ -156,8 +173,6 @@ class _KernelMachine(MachineMethods, Machine):
         return Task(name, replace(problem, weight=weight), partial(solve_representer, watch=watch))
 
     def _conclude(self, fit: Fit, solved: Solutions[RepresenterProblem]) -> None:
-        merged = fit.merged
-        C = np.column_stack([s.solution.c for s in solved])
         self.n_iter_ = freeze(np.maximum(1, self.n_iter_))
         if self.early_stopping:
             self.converged_ = self.stop_reason_ in ("converged", "early stopping")
@@ -166,14 +181,8 @@ class _KernelMachine(MachineMethods, Machine):
             for row, own in zip(every, losses, strict=True):
                 row[: len(own)] = own
             self.validation_loss_ = freeze(every)
-        self.intercept_ = freeze(np.array([s.solution.b for s in solved]))
-        # Copies of a sample share its coefficient in proportion to their weights.
-        own = np.zeros((fit.n, C.shape[1]))
-        for k, c in enumerate(C.T):
-            own[merged.rows, k] = exact_parts(c, merged.share * c[merged.member], merged.member)
-        self.dual_coef_ = freeze(np.ascontiguousarray(own.T))
-        used = np.flatnonzero((C != 0).any(axis=1))
-        self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
+        coefficients = np.column_stack([s.solution.c for s in solved])
+        self._conclude_coefficients(fit, coefficients, np.array([s.solution.b for s in solved]))
 
 
 def _combined(problem: RepresenterProblem, of: tuple[Any, Any]) -> RepresenterProblem:

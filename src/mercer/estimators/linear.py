@@ -275,11 +275,7 @@ class LinearPath:
 
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
-    >>> from mercer import linear_path
-    >>> path = linear_path(*make_classification(random_state=0), Cs=[0.1, 1.0, 10.0])
-    >>> path.coef.shape, bool((path.gap < 1e-2).all())
-    ((3, 20), True)
+    See `linear_path`.
     """
 
     C: Floats
@@ -347,7 +343,7 @@ def linear_path(
             # The dual variables grow with C; a bound stays a bound.
             start = replace(last, beta=last.beta * float(C / values[k - 1]))
         (problem,) = hinge_problems(machine, fit, float(C))
-        found.append(solve(problem, rows, stop, start, progress.begin(f"C={C:g}")))
+        found.append(solve(problem, rows, replace(stop, report=progress.begin(f"C={C:g}")), start))
         progress.end()
     warn_of_early_ends(values, found)
     return LinearPath(

@@ -25,20 +25,14 @@ class MKLClassifier(KernelWeights, SVC):
     C : float, default=1.0
         Price of slack. A sample's own C_i is C times its weight times its class's weight.
     %(several kernels)s
-    probability : bool, default=False
-        Not available: use `calibrate` after `fit`.
     %(class_weight)s
-    slack : {"l1", "l2"}, default="l1"
-        The slack's price: C_i ξ_i, or ½ C_i ξ_i².
+    slack, probability, decision_function_shape, break_ties : str, bool, str, bool
+        As in `SVC`.
     bias : True
         f has a free b; nothing else is offered here.
     %(theta)s
     multiclass : {"ovo", "ovr"}, default="ovo"
         Several classes by machines for each pair, or for each class against the rest; all with the same weights.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        The form of `decision_function` for several classes one against one.
-    break_ties : bool, default=False
-        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
     %(dual parameters)s
 
     Attributes
@@ -87,15 +81,9 @@ class MKLRegressor(KernelWeights, SVR):
     ----------
     C : float, default=1.0
         Price of errors. A sample's own C_i is C times its weight.
-    epsilon : float, default=0.1
-        Half the width of the tube inside which errors cost nothing.
     %(several kernels)s
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile"}, default="epsilon_insensitive"
+    loss, epsilon, delta, tau : str, float, float, float
         As in `SVR`.
-    delta : float, default=1.0
-        δ of the Huber loss.
-    tau : float, default=0.5
-        τ of the expectile loss.
     bias : True
         f has a free b; nothing else is offered here.
     %(theta)s

@@ -21,6 +21,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
 
 
+@shared_docs
 class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 
@@ -45,26 +46,14 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
 
     def predict(self, X: Data) -> np.ndarray:
-        """+1 for a sample like those trained on, −1 for a novelty.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """+1 for a sample like those trained on, −1 for a novelty."""
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     def decision_function(self, X: Data) -> Floats:
         raise NotImplementedError
 
     def score_samples(self, X: Data) -> Floats:
-        """The score that is compared with `offset_`: decision_function + offset_.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The score that is compared with `offset_`: decision_function + offset_."""
         return np.asarray(self.decision_function(X) + self.offset_)
 
 
@@ -114,13 +103,7 @@ class OneClassSVM(NoveltyDetector):
         self.offset_ = -b
 
     def decision_function(self, X: Data) -> Floats:
-        """f(x): positive for samples like those trained on.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """f(x): positive for samples like those trained on."""
         return np.asarray(self._decision(X)[:, 0])
 
 
@@ -189,13 +172,7 @@ class SVDD(NoveltyDetector):
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
     def decision_function(self, X: Data) -> Floats:
-        """R² − ‖φ(x) − a‖²: positive inside the ball.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """R² − ‖φ(x) − a‖²: positive inside the ball."""
         return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))
 
     def _diagonal_of(self, X: Data) -> Any:

@@ -47,12 +47,9 @@ class NuSVC(PairwiseClassifier):
         infeasible for 0.99 of the largest feasible value, and where it is too small for the smallest useful one, with a
         warning; `nu_` records it. Where no ν is useful, f is constant, also with a warning.
     %(kernel)s
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        The form of `decision_function` for several classes: a column for each class, or for each pair.
-    break_ties : bool, default=False
-        Whether `predict` breaks equal votes by the decision values, as in scikit-learn.
+    decision_function_shape, break_ties : str, bool
+        As in `SVC`.
     %(dual parameters)s
-
 
     Attributes
     ----------
@@ -63,7 +60,6 @@ class NuSVC(PairwiseClassifier):
     %(dual attributes)s
     classes_, class_weight_
         As in scikit-learn.
-
 
     Examples
     --------
@@ -183,7 +179,7 @@ class NuSVC(PairwiseClassifier):
 
         def at(nu: float) -> Solved[DualProblem]:
             raised = reduced_hulls(y, weight, nu)
-            solution, certificate = one.task.solve(raised, part, fit.limits.stop, None, None)
+            solution, certificate = one.task.solve(raised, part, fit.limits.stop)
             return Solved(replace(one.task, problem=raised), solution, certificate)
 
         given, largest = 2.0 * problem.totals[0] / weight.sum(), largest_nu(y, weight)

@@ -103,8 +103,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         takes up to a fifth more time.
     cache_size : float, default=1000
         Memory in MB for kernel values.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+    %(verbose)s
     n_jobs : int, optional
         Threads that compute kernel values; None uses as many as BLAS would.
     max_time : float, optional

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze
+from mercer.arrays import Data, Floats, Indices, Weights
 from mercer.data import samples
-from mercer.data.exact_parts import exact_parts
 from mercer.engine import on_host, placed
+from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
-from mercer.fitting.pipeline.state import Array, BoundKernel, Function, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
 from mercer.problems.ranking import RankProblem
 from mercer.solvers.ranking import solve_ranking
 
 
 @shared_docs
-class RankSVM(MachineMethods, Machine):
+class RankSVM(RepresentedMachine):
     """A function that puts the better sample of every pair ahead; pairs are those of a group with different y.
 
     Minimises ½‖w‖² + Σ C_ij max(0, 1 − (f(x_i) − f(x_j))) over the pairs with y_i > y_j and the same `qid`, C_ij = C
@@ -41,14 +37,12 @@ class RankSVM(MachineMethods, Machine):
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data: 32 bytes times n_samples², or, with kernel="linear" on fewer
         columns than rows, times n_samples · n_features.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+    %(verbose)s
     max_iter : int, default=-1
         Limit on Newton steps; −1 stands for 500.
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 
     Attributes
     ----------
@@ -62,10 +56,7 @@ class RankSVM(MachineMethods, Machine):
     intercept_ : array of shape (1,)
         0: only differences of f count.
     n_iter_ : int
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(kernel with its numbers)s
 
     Examples
     --------
@@ -80,23 +71,7 @@ class RankSVM(MachineMethods, Machine):
 
     _default_steps = 500  # of Newton's method
 
-    FITTED = fitted(
-        CERTIFIED,
-        kernel_=BoundKernel(required=True),
-        _expansion_=Function(required=True),
-        dual_coef_=Array("outputs", None),
-    )
-
     C: float = 1.0
-    _: KW_ONLY
-    max_time: float | None = None
-    kernel: KernelChoice = "rbf"
-    degree: int = 3
-    gamma: float | str = "scale"
-    coef0: float = 0.0
-    tol: float = 1e-6
-    cache_size: float = 1000
-    max_iter: int = -1
 
     def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None, qid: ArrayLike | None = None) -> Self:
         """Train on samples X of which those with a larger y are better, within each group.
@@ -140,22 +115,11 @@ class RankSVM(MachineMethods, Machine):
         return Tasks([Task("", RankProblem(level, group, fit.merged.weight, float(self.C)), solve_ranking)])
 
     def _conclude(self, fit: Fit, solved: Solutions[RankProblem]) -> None:
-        merged, beta = fit.merged, solved[0].solution.beta
-        self.n_iter_, self.intercept_ = max(1, solved[0].solution.steps), freeze(np.zeros(1))
-        own = np.zeros(fit.n)
-        own[merged.rows] = exact_parts(beta, merged.share * beta[merged.member], merged.member)
-        self.dual_coef_ = freeze(own[None])
-        used = np.flatnonzero(beta)
-        self._expansion_ = expansion_of(fit, beta[used, None], self.intercept_, used)
+        self.n_iter_ = max(1, solved[0].solution.steps)
+        self._conclude_coefficients(fit, solved[0].solution.beta[:, None], np.zeros(1))
 
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group."""
         return np.asarray(self._decision(X)[:, 0])
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:

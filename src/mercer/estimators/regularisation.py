@@ -7,6 +7,9 @@ Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample wei
     (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
     ½‖w‖² + C' Σ ξ_i²             C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
+The first three are their own inverse: with C in the place of ϑ or λ they give that. For the λ of least squares others
+have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, and an LS-SVM's gamma is 1/λ.
+
 C that makes a machine consistent as n grows: `C_from_consistency`.
 
 For several classes one against one, n is the weight of the two classes of the pair. The ν-machines choose C or ε
@@ -20,11 +23,6 @@ from typing import Any
 from mercer.kernels import as_kernel
 from mercer.parameters import positive
 
-# C times the price of ‖w‖², times n where the losses are averaged.
-_PRODUCT = {"theta": 0.5, "lam": 0.5, "half_lam": 1.0}
-# LIBLINEAR's C of squared losses as a share of ours.
-_LIBLINEAR_SHARE = 0.5
-
 
 def C_from_theta(theta: float, n: float) -> float:
     """C of the problem (1/n) Σ loss + ϑ‖w‖².
@@ -36,20 +34,7 @@ def C_from_theta(theta: float, n: float) -> float:
     n : float
         The number of samples, or the sum of their weights.
     """
-    return _PRODUCT["theta"] / (positive("theta", theta) * positive("n", n))
-
-
-def theta_from_C(C: float, n: float) -> float:
-    """ϑ of the problem (1/n) Σ loss + ϑ‖w‖².
-
-    Parameters
-    ----------
-    C : float
-        The price of slack.
-    n : float
-        The number of samples, or the sum of their weights.
-    """
-    return _PRODUCT["theta"] / (positive("C", C) * positive("n", n))
+    return 0.5 / (positive("theta", theta) * positive("n", n))
 
 
 def C_from_lam(lam: float) -> float:
@@ -62,22 +47,11 @@ def C_from_lam(lam: float) -> float:
 
     Examples
     --------
-    >>> from mercer.estimators.regularisation import C_from_lam, lam_from_C
-    >>> C_from_lam(0.1), lam_from_C(5.0)
+    >>> from mercer.estimators.regularisation import C_from_lam
+    >>> C_from_lam(0.1), C_from_lam(5.0)  # C, and λ of C = 5
     (5.0, 0.1)
     """
-    return _PRODUCT["lam"] / positive("lam", lam)
-
-
-def lam_from_C(C: float) -> float:
-    """λ of the problem Σ loss + λ‖f‖².
-
-    Parameters
-    ----------
-    C : float
-        The price of slack.
-    """
-    return _PRODUCT["lam"] / positive("C", C)
+    return 0.5 / positive("lam", lam)
 
 
 def C_from_half_lam(lam: float, n: float) -> float:
@@ -90,20 +64,7 @@ def C_from_half_lam(lam: float, n: float) -> float:
     n : float
         The number of samples, or the sum of their weights.
     """
-    return _PRODUCT["half_lam"] / (positive("lam", lam) * positive("n", n))
-
-
-def half_lam_from_C(C: float, n: float) -> float:
-    """λ of the problem (λ/2)‖w‖² + (1/n) Σ loss: `alpha` of `PegasosSVC`.
-
-    Parameters
-    ----------
-    C : float
-        The price of slack.
-    n : float
-        The number of samples, or the sum of their weights.
-    """
-    return _PRODUCT["half_lam"] / (positive("C", C) * positive("n", n))
+    return 1.0 / (positive("lam", lam) * positive("n", n))
 
 
 def C_from_liblinear(C: float) -> float:
@@ -114,18 +75,7 @@ def C_from_liblinear(C: float) -> float:
     C : float
         LIBLINEAR's.
     """
-    return positive("C", C) / _LIBLINEAR_SHARE
-
-
-def liblinear_from_C(C: float) -> float:
-    """LIBLINEAR's C of a squared loss, which multiplies ξ² where ours multiplies ½ξ².
-
-    Parameters
-    ----------
-    C : float
-        Ours.
-    """
-    return positive("C", C) * _LIBLINEAR_SHARE
+    return 2.0 * positive("C", C)
 
 
 def C_from_consistency(n: float, C0: float, n0: float, *, a: float = 0.25, kernel: Any = "rbf") -> float:

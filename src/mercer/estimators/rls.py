@@ -28,7 +28,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     Parameters
     ----------
     lam : float, default=1.0
-        λ, on the sum of squares: scikit-learn's `KernelRidge(alpha)`; see `mercer.estimators.ridge_conventions` for
+        λ, on the sum of squares: scikit-learn's `KernelRidge(alpha)`; see `mercer.estimators.regularisation` for
         others. 0 gives the interpolant of least norm.
     %(kernel)s
     %(ridge bias)s

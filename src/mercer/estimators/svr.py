@@ -106,13 +106,7 @@ class SVR(KernelRegressor):
         self._conclude_outputs(fit, solved, lambda: box, solved.biases(self.bias))
 
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample; a column for each column of the y that it was trained on.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """f(x) of each sample; a column for each column of the y that it was trained on."""
         values = self._decision(X)
         return values if values.shape[1] > 1 else np.asarray(values[:, 0])
 
@@ -269,13 +263,7 @@ class QuantileSVR(KernelRegressor):
         self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
 
     def predict(self, X: Data) -> Floats:
-        """The quantiles of each sample: one number, or a column per quantile.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
+        """The quantiles of each sample: one number, or a column per quantile."""
         values = self._decision(X)
         if self._one_quantile():
             return np.asarray(values[:, 0])

@@ -72,11 +72,6 @@ class Outputs:
             raise FloatingPointError(f"{self.kernel!r} overflows float64 for these rows; scale the features")
         return np.asarray(values)
 
-    @property
-    def feature_names(self) -> list[str]:
-        """The user's columns."""
-        return self.asked.names
-
     def parts(self, ranges: Iterable[slice]) -> Iterator[tuple[Floats, Floats]]:
         """Some vectors at a time and their coefficients, both as fresh dense arrays."""
         for some in ranges:

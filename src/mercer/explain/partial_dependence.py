@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from mercer import parameters
 from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import Outputs, as_dense, outputs_of
-from mercer.fitting.pipeline.machine import PartialDependenceMethods, attach_named
+from mercer.fitting.pipeline.machine import PlotMethods, attach_named
 from mercer.kernels.terms import Term
 from mercer.parameters import integer
 from mercer.rkhs import Function, functions_of
@@ -55,7 +55,7 @@ def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = No
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartialDependence(PartialDependenceMethods):
+class PartialDependence(PlotMethods):
     """The mean of f over a grid.
 
     Attributes
@@ -113,7 +113,7 @@ def partial_dependence(
     machine = outputs_of(model)
     machine.expect_vectors("partial_dependence")
     integer("grid_resolution", grid_resolution, 2, "the number of values at which f is asked")
-    names = machine.feature_names
+    names = machine.asked.names
     rows = machine.rows(X)
     columns = _columns(features, names)
     weights = parameters.weights("sample_weight", sample_weight, rows.shape[0])

@@ -205,7 +205,7 @@ def explain(
     others, weights = others[used], weights[used]
     f, base = machine.f(rows), weights @ machine.f(others)
     data = as_dense(rows)
-    n_columns = len(machine.feature_names)
+    n_columns = len(machine.asked.names)
     values = np.zeros((len(data), len(machine.names), n_columns))
     with np.errstate(over="ignore", invalid="ignore"):
         for term in terms:
@@ -224,7 +224,7 @@ def explain(
         values=np.ascontiguousarray(values.transpose(0, 2, 1)),
         base_values=np.tile(base, (len(data), 1)),
         data=machine.asked.cells(X) if machine.asked.steps else data,
-        feature_names=machine.feature_names,
+        feature_names=machine.asked.names,
         output_names=machine.names,
         error=float(np.abs(reached - f).max(initial=0.0)),
         classes=getattr(machine.model, "classes_", None),
@@ -235,7 +235,7 @@ def explain(
 def _players(machine: Outputs) -> Indices:
     """The place of the user's column that each feature of the machine belongs to; −1 for one that never changes."""
     if not machine.asked.steps:
-        return np.arange(len(machine.feature_names))
+        return np.arange(len(machine.asked.names))
     try:
         return machine.asked.origins
     except MixedColumns as error:
@@ -268,12 +268,9 @@ def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, 
     if term.inside is not None:
         w *= term.inside
     gained = term.polynomial[1] * w * (data - mean)[:, None, :]
-    if len(players) == values.shape[2] and (players == np.arange(len(players))).all():
-        values += gained
-    else:
-        known = np.flatnonzero(players >= 0)
-        sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
-        values += np.reshape(np.asarray(gained.reshape(-1, len(players)) @ sums), values.shape)
+    known = np.flatnonzero(players >= 0)
+    sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
+    values += np.reshape(np.asarray(gained.reshape(-1, len(players)) @ sums), values.shape)
 
 
 def _add_curved(

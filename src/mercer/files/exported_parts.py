@@ -116,13 +116,14 @@ class Parts:
         if isinstance(expansion, Expansion):
             recipe, vectors = _recipe(expansion, medium), np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
-            examples = _before(scalings, _some(vectors))
+            examples = before(scalings, _some(vectors))
             has_rows = _straight(recipe) is None or "_compression_" not in vars(machine)
         else:
             # ⟨w, x⟩ + b: each output has its own w for a vector.
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
-            examples = _before(scalings, _standardised_rows(vectors.shape[1] if scalings else 0))
+            shape = (_MOST_EXAMPLES, vectors.shape[1]) if scalings else (0, 0)
+            examples = before(scalings, np.random.default_rng(0).standard_normal(shape))
             has_rows = bool(scalings)
         mean, scale = asked.unit
         if np.ndim(scale):
@@ -146,8 +147,9 @@ class Parts:
             rank = np.argsort(np.argsort(machine.quantiles_, kind="stable"), kind="stable")
         if not len(vectors):  # f is b alone; C has no empty tables
             vectors, coefficients = np.zeros((1, vectors.shape[1])), np.zeros((1, len(b)))
+        words = f"{machine.kernel_}, {len(vectors)} vectors" if hasattr(machine, "kernel_") else "linear"
         return cls(
-            told=f"{type(machine).__name__}, {_words(machine, len(vectors))}",
+            told=f"{type(machine).__name__}, {words}",
             n_features=n_features,
             scalings=scalings,
             recipe=recipe,
@@ -179,15 +181,28 @@ def _some(rows: Floats) -> Floats:
     return np.vstack([spread, rows[[np.abs(rows).max(axis=1).argmax()]]])
 
 
-def _before(scalings: list[Scaling], rows: Floats) -> Floats:
+def before(scalings: list[Scaling], rows: Floats) -> Floats:
     """Rows that these scalings turn into the given ones, unless they cut them off."""
     for scaling in scalings[::-1]:
         rows = rows * scaling.divisor + scaling.shift
     return rows
 
 
-def _standardised_rows(d: int) -> Floats:
-    return np.random.default_rng(0).standard_normal((_MOST_EXAMPLES if d else 0, d))
+def scaled_rows(parts: Parts, rows: Floats) -> Floats:
+    """Rows after all scalings, in their own type."""
+    for scaling in parts.scalings:
+        for part in in_parts(scaling.shift, rows.dtype.name):
+            rows = rows - part.astype(rows.dtype)
+        rows = rows / scaling.divisor.astype(rows.dtype)
+        if scaling.low is not None and scaling.high is not None:
+            rows = np.clip(rows, scaling.low, scaling.high)
+    return rows
+
+
+def in_parts(shift: Floats, dtype: str) -> list[Floats]:
+    """What to subtract in turn, so that a float loses nothing of a shift: the number itself, and what rounding left."""
+    rest = shift - shift.astype(dtype)
+    return [shift, rest] if rest.any() else [shift]
 
 
 def _straight(recipe: Recipe) -> tuple[float, float] | None:
@@ -223,10 +238,6 @@ def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], F
     if not (np.abs(centre) > np.ptp(vectors, axis=0)).any():
         return scalings, vectors
     return [*scalings, Scaling(centre, np.ones(len(centre)))], vectors - centre
-
-
-def _words(machine: Estimator, n: int) -> str:
-    return f"{machine.kernel_}, {n} vectors" if hasattr(machine, "kernel_") else "linear"
 
 
 def _columns_scaling(table: Tabular, medium: str) -> Scaling:

@@ -26,8 +26,6 @@ from mercer import estimators
 from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import integer_classes
-from mercer.files.libsvm_model import LibsvmModel
-from mercer.files.model import Estimator, Facts, Model
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
@@ -128,48 +126,3 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
 
 def _named(kinds: dict[str, dict[str, Any]], loss: str, solver: str) -> str:
     return next(name for name, kind in kinds.items() if kind == {"loss": loss, "solver": solver})
-
-
-class LiblinearFile(Model):
-    """A model that LIBLINEAR wrote, as a `Model`."""
-
-    native = "liblinear"
-
-    def __init__(self, model: LiblinearModel, name: str) -> None:
-        self._model, self._name = model, name
-
-    @property
-    def kind(self) -> str:
-        if self._model.label is not None:
-            return "classification"
-        return "one-class" if self._model.rho is not None else "regression"
-
-    def facts(self) -> Facts:
-        model = self._model
-        return {
-            "format": "LIBLINEAR",
-            "machine": model.solver_type,
-            "labels": None if model.label is None else list(model.label),
-            "features": model.n_features,
-            "bias": model.bias,
-            "non_zero_weights": int(np.count_nonzero(model.weights)),
-            "norm_of_w": float(np.linalg.norm(model.weights)),
-        }
-
-    def decisions(self, X: Any) -> Floats:
-        return self._model.decisions(X)
-
-    def predict(self, X: Any) -> Any:
-        return self._model.predict(X)
-
-    def with_probabilities(self) -> LibsvmModel:
-        raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
-
-    def estimator(self, n_features: int | None = None) -> Estimator:
-        return estimator_from_liblinear(self._model, n_features=n_features)
-
-    def as_libsvm(self) -> LibsvmModel:
-        raise TypeError(f"{self._name} is a LIBLINEAR model, w alone: LIBSVM's format wants support vectors")
-
-    def as_liblinear(self) -> LiblinearModel:
-        return self._model

@@ -17,14 +17,18 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
+from mercer.files.model import Estimator, Facts, Model
 from mercer.files.model_text import as_float, line_of, split_at
+
+if TYPE_CHECKING:
+    from mercer.files.libsvm_model import LibsvmModel
 
 CLASSIFIERS: Final = (
     *("L2R_LR", "L2R_L2LOSS_SVC_DUAL", "L2R_L2LOSS_SVC", "L2R_L1LOSS_SVC_DUAL", "MCSVM_CS"),
@@ -36,7 +40,7 @@ _KEYS: Final = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho")
 
 
 @dataclass(frozen=True, eq=False)
-class LiblinearModel:
+class LiblinearModel(Model):
     """What the file says; `weights` has a row for each feature, that of the bias last where there is one."""
 
     solver_type: str
@@ -45,11 +49,30 @@ class LiblinearModel:
     weights: Floats
     label: tuple[int, ...] | None = None
     rho: float | None = None
+    name: str = "the model"  # of the file
+    native = "liblinear"
 
     @property
     def n_features(self) -> int:
         """Without the bias."""
         return len(self.weights) - int(self.bias >= 0)
+
+    @property
+    def kind(self) -> str:
+        if self.label is not None:
+            return "classification"
+        return "one-class" if self.rho is not None else "regression"
+
+    def facts(self) -> Facts:
+        return {
+            "format": "LIBLINEAR",
+            "machine": self.solver_type,
+            "labels": None if self.label is None else list(self.label),
+            "features": self.n_features,
+            "bias": self.bias,
+            "non_zero_weights": int(np.count_nonzero(self.weights)),
+            "norm_of_w": float(np.linalg.norm(self.weights)),
+        }
 
     def decisions(self, X: Any) -> Floats:
         """f at every row, one column for each weight vector; columns that the model does not know count nothing."""
@@ -69,6 +92,20 @@ class LiblinearModel:
         if values.shape[1] == 1:
             return np.array(self.label)[np.where(values[:, 0] > 0, 0, 1)]
         return np.array(self.label)[np.argmax(values, axis=1)]
+
+    def with_probabilities(self) -> LibsvmModel:
+        raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
+
+    def estimator(self, n_features: int | None = None) -> Estimator:
+        from mercer.files.liblinear_estimator import estimator_from_liblinear
+
+        return estimator_from_liblinear(self, n_features=n_features)
+
+    def as_libsvm(self) -> LibsvmModel:
+        raise TypeError(f"{self.name} is a LIBLINEAR model, w alone: LIBSVM's format wants support vectors")
+
+    def as_liblinear(self) -> LiblinearModel:
+        return self
 
 
 def read_liblinear_model(path: str | os.PathLike[str]) -> LiblinearModel:
@@ -107,7 +144,7 @@ def parse_liblinear_model(content: bytes, name: str = "the model") -> LiblinearM
         if len(words) != width:
             raise ModelFormatError(f"{where}: expected {width} weights, found {len(words)}")
         weights[i] = [as_float(word, where) for word in words]
-    return LiblinearModel(solver, nr_class, bias, weights, label, rho)
+    return LiblinearModel(solver, nr_class, bias, weights, label, rho, name)
 
 
 def write_liblinear_model(model: LiblinearModel, path: str | os.PathLike[str]) -> None:

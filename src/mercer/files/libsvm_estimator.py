@@ -17,16 +17,12 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
-from mercer.arrays import Floats, freeze, is_sparse
+from mercer.arrays import freeze
 from mercer.data.labels import to_dual_coef
 from mercer.data.table import Table
-from mercer.engine import configured
-from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
-from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
+from mercer.files.model import Estimator
 from mercer.kernels import Kernel
-from mercer.rkhs import Expansion
-from mercer.runtime.threads import effective_n_threads
 
 # One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
 MACHINES: Final = {
@@ -83,7 +79,7 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
     order = np.arange(n, dtype=np.int32)  # the file's rows, in our order
     if two and model.nr_sv is not None:
         order = np.concatenate([order[model.nr_sv[0] :], order[: model.nr_sv[0]]])
-    expansion = model.expansion(n_features)
+    expansion = model.function(n_features)
     precomputed = model.kernel_type == "precomputed"
     machine._expansion_ = expansion
     machine.n_features_in_ = expansion.n_columns if precomputed else expansion.vectors.shape[1]
@@ -224,10 +220,7 @@ def _vectors(machine: Estimator, kernel_type: str) -> sp.csr_array:
         serials = np.asarray(machine.support_, dtype=np.float64) + 1
         n = len(serials)
         return sp.csr_array((serials, np.zeros(n, dtype=np.int32), np.arange(n + 1, dtype=np.int32)), shape=(n, 1))
-    vectors = machine.support_vectors_
-    rows = (
-        sp.csr_array(vectors, dtype=np.float64) if not is_sparse(vectors) else sp.csr_array(vectors.astype(np.float64))
-    )
+    rows = sp.csr_array(machine.support_vectors_.astype(np.float64))
     rows.sort_indices()
     return rows
 
@@ -238,77 +231,3 @@ def integer_classes(classes: Any, program: str) -> list[int]:
     if not whole or np.abs(np.asarray(classes, dtype=np.float64)).max() >= 2**31:
         raise TypeError(f"{program}'s labels are integers of 32 bits, not {classes.tolist()}; save as .mercer instead")
     return [int(label) for label in classes]
-
-
-# --- as a Model ------------------------------------------------------------------------------------------------------
-
-
-class LibsvmFile(Model):
-    """A model that LIBSVM or SVMlight wrote."""
-
-    def __init__(self, model: LibsvmModel, name: str) -> None:
-        self._model, self._name = model, name
-        self.first_index = 0 if model.kernel_type == "precomputed" else 1
-        self.has_probabilities = model.has_probabilities
-
-    @property
-    def kind(self) -> str:
-        if self._model.svm_type in CLASSIFIERS:
-            return "classification"
-        return "one-class" if self._model.svm_type == "one_class" else "regression"
-
-    @property
-    def expansion(self) -> Expansion | None:
-        return self._model.expansion() if len(self._model.rho) else None  # a single class has no function
-
-    def facts(self) -> Facts:
-        model = self._model
-        facts: Facts = {"format": "LIBSVM", "machine": model.svm_type, "kernel": str(model.kernel)}
-        if model.label is not None:
-            facts["labels"] = list(model.label)
-            facts["support_vectors"] = {str(c): n for c, n in zip(model.label, model.nr_sv or (), strict=True)}
-        facts["total_support_vectors"] = len(model.coefficients)
-        facts["probabilities"] = model.has_probabilities
-        facts["certificate"] = "none: LIBSVM's format has no place for one, nor for C and the tolerance"
-        if (expansion := self.expansion) is None or expansion.vectors is None:
-            return facts
-        names = [""] if model.label is None else pair_names(model.label)
-        return facts | margins_told(expansion.norms(), names)
-
-    def rows(self, X: Any, source: str, text: bool) -> Any:
-        if text and self._model.kernel_type == "precomputed":
-            return np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
-        return X
-
-    def decisions(self, X: Any) -> Floats:
-        """The decision values of all pairs; rows may have columns that no support vector uses, and the reverse."""
-        expansion = self._model.expansion(X.shape[1])
-        width = expansion.n_columns if expansion.columns is not None else expansion.vectors.shape[1]
-        if X.shape[1] < width:
-            if expansion.columns is not None:
-                raise ValueError(f"the rows have {X.shape[1]} kernel values, but the model asks for the one at {width}")
-            if not is_sparse(X):
-                raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
-            X = X.copy()
-            X.resize((X.shape[0], width))
-        home = configured()
-        return expansion(X if home is None else home.samples(X), effective_n_threads(None))
-
-    def predict(self, X: Any) -> Any:
-        if self._model.nr_class == 1 and self._model.label is not None:
-            return np.full(X.shape[0], self._model.label[0])
-        return self._model.answers(self.decisions(X))
-
-    def with_probabilities(self) -> LibsvmModel:
-        if not self._model.has_probabilities:
-            raise ValueError("Model does not support probabiliy estimates: train it with -b 1")
-        return self._model
-
-    def estimator(self, n_features: int | None = None) -> Estimator:
-        return estimator_from_libsvm(self._model, n_features=n_features)
-
-    def as_libsvm(self) -> LibsvmModel:
-        return self._model
-
-    def as_liblinear(self) -> LiblinearModel:
-        raise TypeError(f"{self._name} is a machine with support vectors, which LIBLINEAR's format cannot hold")

@@ -23,18 +23,24 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, is_sparse
 from mercer.data.labels import every_pair, plane_coefficients, votes, winner
+from mercer.engine import configured
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
+from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel, kernel_named
 from mercer.rkhs import Expansion
+from mercer.runtime.threads import effective_n_threads
+
+if TYPE_CHECKING:
+    from mercer.files.liblinear_model import LiblinearModel
 
 CLASSIFIERS: Final = ("c_svc", "nu_svc")
 SVM_TYPES: Final = ("c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr")
@@ -53,7 +59,7 @@ _KEYS: Final = (
 
 
 @dataclass(frozen=True, eq=False)
-class LibsvmModel:
+class LibsvmModel(Model):
     """What the file says, in the file's order and with its signs.
 
     `coefficients` has a row for each support vector and a column fewer than there are classes. For a precomputed
@@ -71,6 +77,18 @@ class LibsvmModel:
     prob_a: Floats | None = None
     prob_b: Floats | None = None
     density_marks: Floats | None = None
+    name: str = "the model"  # of the file
+
+    @property
+    def kind(self) -> str:
+        if self.svm_type in CLASSIFIERS:
+            return "classification"
+        return "one-class" if self.svm_type == "one_class" else "regression"
+
+    @cached_property
+    def first_index(self) -> int:  # type: ignore[override]  # nobody sets it
+        """0 where a row begins with its number."""
+        return 0 if self.kernel_type == "precomputed" else 1
 
     @property
     def nr_class(self) -> int:
@@ -82,8 +100,8 @@ class LibsvmModel:
         """The classes of each rho."""
         return every_pair(self.nr_class)
 
-    @property
-    def has_probabilities(self) -> bool:
+    @cached_property
+    def has_probabilities(self) -> bool:  # type: ignore[override]  # nobody sets it
         """Whether it was trained with -b 1."""
         return self.prob_a is not None or self.density_marks is not None
 
@@ -105,7 +123,11 @@ class LibsvmModel:
         columns = [plane_coefficients(self.coefficients.T, self.nr_sv, self.pairs, p) for p in range(n_pairs)]
         return sp.csr_array(np.array(columns).T)
 
-    def expansion(self, n_features: int | None = None) -> Expansion:
+    @property
+    def expansion(self) -> Expansion | None:
+        return self.function() if len(self.rho) else None  # a single class has no function
+
+    def function(self, n_features: int | None = None) -> Expansion:
         """The decision values of every pair, as one function of samples with ``n_features`` columns (rows of K)."""
         table = self.by_pair.toarray() if self.by_pair.shape[1] == 1 else self.by_pair
         if self.kernel_type == "precomputed":
@@ -116,6 +138,59 @@ class LibsvmModel:
         shape = (rows.shape[0], max(n_features or 0, rows.shape[1]))
         vectors = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=shape)
         return Expansion(self.kernel, vectors, table, -self.rho)
+
+    def facts(self) -> Facts:
+        facts: Facts = {"format": "LIBSVM", "machine": self.svm_type, "kernel": str(self.kernel)}
+        if self.label is not None:
+            facts["labels"] = list(self.label)
+            facts["support_vectors"] = {str(c): n for c, n in zip(self.label, self.nr_sv or (), strict=True)}
+        facts["total_support_vectors"] = len(self.coefficients)
+        facts["probabilities"] = self.has_probabilities
+        facts["certificate"] = "none: LIBSVM's format has no place for one, nor for C and the tolerance"
+        if (expansion := self.expansion) is None or expansion.vectors is None:
+            return facts
+        names = [""] if self.label is None else pair_names(self.label)
+        return facts | margins_told(expansion.norms(), names)
+
+    def rows(self, X: Any, source: str, text: bool) -> Any:
+        if text and self.kernel_type == "precomputed":
+            return np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
+        return X
+
+    def decisions(self, X: Any) -> Floats:
+        """The decision values of all pairs; rows may have columns that no support vector uses, and the reverse."""
+        expansion = self.function(X.shape[1])
+        width = expansion.n_columns if expansion.columns is not None else expansion.vectors.shape[1]
+        if X.shape[1] < width:
+            if expansion.columns is not None:
+                raise ValueError(f"the rows have {X.shape[1]} kernel values, but the model asks for the one at {width}")
+            if not is_sparse(X):
+                raise ValueError(f"the rows have {X.shape[1]} columns, but the model was trained on {width} or more")
+            X = X.copy()
+            X.resize((X.shape[0], width))
+        home = configured()
+        return expansion(X if home is None else home.samples(X), effective_n_threads(None))
+
+    def predict(self, X: Any) -> Any:
+        if self.nr_class == 1 and self.label is not None:
+            return np.full(X.shape[0], self.label[0])
+        return self.answers(self.decisions(X))
+
+    def with_probabilities(self) -> LibsvmModel:
+        if not self.has_probabilities:
+            raise ValueError("Model does not support probabiliy estimates: train it with -b 1")
+        return self
+
+    def estimator(self, n_features: int | None = None) -> Estimator:
+        from mercer.files.libsvm_estimator import estimator_from_libsvm
+
+        return estimator_from_libsvm(self, n_features=n_features)
+
+    def as_libsvm(self) -> LibsvmModel:
+        return self
+
+    def as_liblinear(self) -> LiblinearModel:
+        raise TypeError(f"{self.name} is a machine with support vectors, which LIBLINEAR's format cannot hold")
 
     def answers(self, decisions: Floats) -> Any:
         """svm-predict's answers: the label with most votes among the pairs, the first of them in a tie; ±1; or f."""
@@ -179,7 +254,8 @@ def parse_libsvm_model(content: bytes, name: str = "the model") -> LibsvmModel:
         _check_serials(vectors, name)
     else:
         vectors = columns_from_one(vectors, name)
-    return LibsvmModel(svm_type, kernel_type, numbers, rho, coefficients, vectors, label, nr_sv, prob_a, prob_b, marks)
+    parts = (numbers, rho, coefficients, vectors, label, nr_sv, prob_a, prob_b, marks)
+    return LibsvmModel(svm_type, kernel_type, *parts, name=name)
 
 
 def _check_serials(vectors: sp.csr_array, name: str) -> None:

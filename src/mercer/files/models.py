@@ -14,9 +14,7 @@ from typing import Final
 from mercer.errors import ModelFormatError
 from mercer.files.c.export import export_c
 from mercer.files.exported_parts import name_from
-from mercer.files.liblinear_estimator import LiblinearFile
 from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_model
-from mercer.files.libsvm_estimator import LibsvmFile
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
 from mercer.files.mercer_file.container import HEAD, is_container
 from mercer.files.mercer_file.mercer_model import MercerFile
@@ -52,17 +50,17 @@ FORMATS: Final = {
     ),
     "libsvm": Format(
         contains=b"svm_type",
-        read=lambda content, path: LibsvmFile(parse_libsvm_model(content, path), path),
+        read=parse_libsvm_model,
         write=lambda model, path, _: write_libsvm_model(model.as_libsvm(), path),
     ),
     "liblinear": Format(
         begins=b"solver_type",
-        read=lambda content, path: LiblinearFile(parse_liblinear_model(content, path), path),
+        read=parse_liblinear_model,
         write=lambda model, path, _: write_liblinear_model(model.as_liblinear(), path),
     ),
     "svmlight": Format(
         begins=b"SVM-light",
-        read=lambda content, path: LibsvmFile(parse_svmlight_model(content, path), path),
+        read=parse_svmlight_model,
         write=lambda model, path, _: write_svmlight_model(model.as_libsvm(), path),
     ),
     "onnx": Format(

@@ -205,7 +205,10 @@ def _is_identity(table: Any) -> bool:
 def _label(graph: _Graph, parts: Parts, decision: str) -> str:
     """The output ``label`` by sign, by the largest f or by votes; and its type."""
     if parts.decides == "sign":
-        code = _code(graph, decision)
+        at_least = graph.add(
+            "Cast", [graph.add("GreaterOrEqual", [decision, graph.constant(0.0)])], to=graph.onnx.TensorProto.INT64
+        )
+        code = graph.add("Squeeze", [at_least, graph.constant([1])])
     else:
         votes = parts.decides in ("votes", "scores")
         counted = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if votes else decision
@@ -214,12 +217,6 @@ def _label(graph: _Graph, parts: Parts, decision: str) -> str:
     classes = parts.labels if strings else parts.labels.astype(np.int64)
     graph.add("Gather", [graph.constant(classes), code], "label", axis=0)
     return "STRING" if strings else "INT64"
-
-
-def _code(graph: _Graph, decision: str) -> str:
-    """1 where f ≥ 0, else 0."""
-    at_least = graph.add("GreaterOrEqual", [decision, graph.constant(0.0)])
-    return graph.add("Squeeze", [graph.add("Cast", [at_least], to=graph.onnx.TensorProto.INT64), graph.constant([1])])
 
 
 def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.libsvm_model import LibsvmModel
+from mercer.files.libsvm_model import KERNELS, LibsvmModel
 from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
 
 # After the first line, what each line's comment begins with.
@@ -76,6 +76,7 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
         vectors[order],
         (1, -1),
         (int(positive.sum()), int((~positive).sum())),
+        name=name,
     )
 
 
@@ -117,16 +118,12 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
 
 
 def _kernel(kind: int, degree: str, gamma: str, s: str, r: str, name: str) -> tuple[str, dict[str, float]]:
-    if kind == 0:
-        return "linear", {}
-    if kind == 1:
-        numbers = {"degree": as_integer(degree, name), "gamma": as_float(s, name), "coef0": as_float(r, name)}
-    elif kind == 2:
-        numbers = {"gamma": as_float(gamma, name)}
-    elif kind == 3:
-        numbers = {"gamma": as_float(s, name), "coef0": as_float(r, name)}
-    else:
+    if not 0 <= kind < len(_TYPES):
         raise ModelFormatError(f"{name}: kernel type {kind} is a function compiled into SVMlight, or none at all")
-    if numbers.get("degree", 0) < 0 or numbers["gamma"] < 0:
+    texts = {"degree": degree, "gamma": gamma if _TYPES[kind] == "rbf" else s, "coef0": r}
+    numbers: dict[str, float] = {}
+    for key in KERNELS[_TYPES[kind]][1]:
+        numbers[key] = as_integer(texts[key], name) if key == "degree" else as_float(texts[key], name)
+    if numbers.get("degree", 0) < 0 or numbers.get("gamma", 0) < 0:
         raise ModelFormatError(f"{name}: degree and gamma (or -s) must not be negative, but they are {numbers}")
-    return {1: "polynomial", 2: "rbf", 3: "sigmoid"}[kind], numbers
+    return _TYPES[kind], numbers

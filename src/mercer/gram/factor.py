@@ -1,4 +1,4 @@
-"""K + diag(d) factored, K kept, and the eigenvectors of K, on this machine: for every Gram, through its `full`.
+"""K + diag(d) factored, K kept, the eigenvectors of K and a test of its sign, on this machine: for every Gram.
 
 A factor is one of the matrix with the diagonal 1: rows and columns are scaled first, so that neither the scale of K nor
 a d of any size changes more than rounding.
@@ -169,3 +169,15 @@ def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = 
 def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
     """S += factor · xy' in place, for contiguous rows."""
     scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
+
+
+def has_negative_direction(gram: Gram) -> bool:
+    """Whether a principal minor of rows spread over the samples has a negative eigenvalue."""
+    negative = np.flatnonzero(gram.diagonal < 0)
+    spread = np.linspace(0, gram.n - 1, min(gram.n, 200)).astype(np.intp)
+    some = np.unique(np.concatenate([negative[:1], spread]))
+    K = gram.block(some, some)
+    K = 0.5 * (K + K.T)
+    # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
+    K[np.diag_indices(len(K))] += 1e-8 * max(1e-300, float(np.abs(K).max())) * len(K)
+    return _core.cholesky(K, 1) >= 0

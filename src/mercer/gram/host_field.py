@@ -6,6 +6,7 @@ of both: an engine that computes blocks and products has a fast chooser of worki
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,12 @@ class ActiveSet:
 
     Only the rows of u that belong to them are up to date; `unshrink` brings the others up to date.
     """
+
+    _free: Callable[[Indices], Flags]  # which of some can move in both directions
+    _worst: Callable[[Indices, int], Indices]  # as many of the worst that are active and not kept
+    _rows_of: Callable[[Indices], Indices]  # their rows of the Gram
+    _square_of: Callable[[Indices], Values]  # K[rows, rows]
+    _catch_up: Callable[[Indices, Floats], None]  # u[rows] += K[rows] times a change of β
 
     def __init__(self, gram: Gram, beta: Floats, u: Floats, n: int) -> None:
         self.gram = gram
@@ -70,26 +77,6 @@ class ActiveSet:
             self._catch_up(rows, self.beta - then)
         self._dropped = []
         self.active = np.arange(self._n)
-
-    def _free(self, J: Indices) -> Flags:
-        """Which of J can move in both directions."""
-        raise NotImplementedError
-
-    def _worst(self, kept: Indices, size: int) -> Indices:
-        """The worst violators that are active and not kept."""
-        raise NotImplementedError
-
-    def _rows_of(self, J: Indices) -> Indices:
-        """The Gram rows of J."""
-        raise NotImplementedError
-
-    def _square_of(self, rows: Indices) -> Values:
-        """K[rows, rows]."""
-        raise NotImplementedError
-
-    def _catch_up(self, rows: Indices, change: Floats) -> None:
-        """u[rows] += K[rows] times the change of β."""
-        raise NotImplementedError
 
 
 class HostField(ActiveSet):

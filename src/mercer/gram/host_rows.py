@@ -17,7 +17,6 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, PickedRows, add_gram, gamma, inner, is_sparse
 from mercer.gram.ball import LEAST, Ball
-from mercer.gram.protocols import Descent
 
 
 def _narrow(X: Any) -> Any:
@@ -57,7 +56,7 @@ class HostRows:
         self._X, self._n_threads, self._which, self.origin = X, n_threads, which, origin
 
     @property
-    def descent(self) -> Descent:
+    def descent(self) -> _core.LinearRows:
         return self._core
 
     @cached_property

@@ -38,13 +38,11 @@ class HostJointField(ActiveSet):
         self.dtype = dtype
 
     def set_problem(self, problem: JointProblem) -> None:
-        """Continue with this problem, which differs from the last one only in its biases."""
         self.problem = problem
         self.b = problem.offsets(self.beta)
         self._violations: Floats | None = None  # of the active samples at the present β
 
     def excess(self, rows: Indices) -> Floats:
-        """e on some active samples."""
         return self.problem.excess(self.u[rows], self.b, rows)
 
     def violations(self) -> Floats:
@@ -55,11 +53,9 @@ class HostJointField(ActiveSet):
         return self._violations
 
     def violation(self) -> float:
-        """The largest of them."""
         return float(self.violations().max(initial=0.0))
 
     def move(self, J: Indices, beta: Floats) -> None:
-        """Set β on J, the samples whose block was asked for last, and bring u of the active samples up to date."""
         delta = beta - self.beta[J]
         changed = np.flatnonzero(delta.any(axis=1))
         self.beta[J] = beta
@@ -72,7 +68,6 @@ class HostJointField(ActiveSet):
             self._add(self.active, J[changed], delta[changed])
 
     def shrink(self, violation: float) -> None:
-        """Drop samples in a corner of their box, if no gradient difference as large as the violation moves them."""
         problem, rows = self.problem, self.active
         beta, e = self.beta[rows], self.excess(rows)
         down, up = problem.movable(beta, rows)

@@ -14,8 +14,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, in_order, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
-from mercer.gram.definite import has_negative_direction
-from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
+from mercer.gram.factor import eigenvectors_of, factor_of, has_negative_direction, kept_of
 from mercer.gram.host_field import HostField
 from mercer.gram.host_rows import HostRows
 from mercer.gram.joint_field import HostJointField, TiledJointField
@@ -75,10 +74,10 @@ class KernelMatrix:
         A `constant` is added to the values of a matrix that was given. `centre` stands for the mean of the samples.
         """
         # The diagonal comes first: it raises an error for numbers that the source could not handle.
-        given = kernel.accepts == "gram"
-        diagonal = (
-            X.diagonal().astype(np.float64) + constant if given else finite_values(kernel_diagonal(kernel, X), kernel)
-        )
+        if kernel.accepts == "gram":
+            diagonal = X.diagonal().astype(np.float64) + constant
+        else:
+            diagonal = finite_values(kernel_diagonal(kernel, X), kernel)
         return cls(Source(kernel, X, n_threads, constant, centre), None, diagonal, budget)
 
     @property
@@ -435,9 +434,7 @@ class KernelMatrix:
         if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
             return None
         prepared, exact = self._source.prepared, self._whole(np.float64)
-        if prepared is None or not isinstance(
-            exact, _core.Samples
-        ):  # too large numbers, or a constant that is added to the core's values
+        if prepared is None or not isinstance(exact, _core.Samples):  # too large numbers, or a constant is added
             return None
         steps = self._whole(self.precisions[0]) if exact.dense else exact
         if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:

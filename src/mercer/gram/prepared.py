@@ -7,7 +7,7 @@ The data are centred if the kernel depends only on differences, and scaled so th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -181,7 +181,7 @@ class PreparedSamples:
     @cached_property
     def exact_sizes(self) -> Floats:
         """The norms of sparse samples as they are, scaled as exponents are; what differences need no norms for is 0."""
-        if not isinstance(self._exact, _ExactSparse):
+        if self._exact is None or not self._exact.doubled:
             return np.zeros(self._X.shape[0])
         factor = (1.0 if self.lowering.recipe.inner == "l1" else 2.0) * self.lowering.recipe.numbers[0] * _LOG2E
         blocks = row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
@@ -189,14 +189,14 @@ class PreparedSamples:
         return np.asarray(factor * np.concatenate(norms))
 
     @cached_property
-    def _exact(self) -> Lowering | _ExactSparse | None:
+    def _exact(self) -> Lowering | None:
         exact = self.lowering.by_differences()
         if exact is None or not is_sparse(self._X):
             return exact
         longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
         trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # what twice the precision leaves
         small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
-        return exact if small and not trace <= CANCELLED_EXPONENT else _ExactSparse(self.lowering)
+        return exact if small and not trace <= CANCELLED_EXPONENT else replace(self.lowering, doubled=True)
 
     @cached_property
     def row_terms(self) -> Any:
@@ -241,7 +241,8 @@ class PreparedSamples:
             terms = factor.shape[1]
         elif lowering.sparse:  # a difference has the entries of both
             longest = int(np.max(self.row_terms, initial=0))
-            terms = min(X.shape[1], (2 if isinstance(self._exact, Lowering) else 1) * longest)
+            differences = self._exact is not None and not self._exact.doubled
+            terms = min(X.shape[1], (2 if differences else 1) * longest)
         return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
 
 
@@ -257,6 +258,7 @@ class Lowering:
     sparse: bool
     full: Any = None  # the columns of sparse samples that have no zero: the others stay as they are, to stay sparse
     used: Any = None  # the columns in which CSR samples have an entry: only these are laid out
+    doubled: bool = False  # sparse samples as they are, whose sums are in twice the precision of float64
 
     @classmethod
     def of(cls, recipe: Recipe, X: Any, about: Floats | None = None) -> Lowering:
@@ -299,6 +301,8 @@ class Lowering:
 
     def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
+        if self.doubled:
+            return self._doubled(X, n_threads)
         if self.ending in _OF_DIFFERENCES.values():
             X = X[:] if isinstance(X, PickedRows) else X.toarray() if is_sparse(X) else X
             rows = np.ascontiguousarray(X, dtype=np.float64)
@@ -356,13 +360,14 @@ class Lowering:
         with np.errstate(over="ignore"):
             stored = (values * self.scale).astype(dtype)
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
-            norms = _row_sums(sizes, X.indptr).astype(dtype)
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            norms = sums_by(rows, sizes, X.shape[0]).astype(dtype)
         return self._from_entries(stored, *self._placed(X), norms, n_threads)
 
-    def exact_sparse(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+    def _doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
         """The samples of X as they are, for values that do not cancel (src/core/simd/sparse_sums.hpp), and their norms.
 
-        They can be compared with each other, not with those of `prepare`.
+        They can be compared with each other alone.
         """
         X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
         values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
@@ -391,16 +396,6 @@ class Lowering:
         return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms
 
 
-@dataclass(frozen=True, eq=False)
-class _ExactSparse:
-    """Sparse samples as they are, whose sums are in twice the precision of float64."""
-
-    lowering: Lowering
-
-    def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
-        return self.lowering.exact_sparse(X, n_threads)
-
-
 def _key(precision: Precision) -> Precision:
     return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
 
@@ -411,11 +406,6 @@ def _column_sums(X: Any) -> Floats:
     # np.mean checks so many things that it takes three times as long on a small array.
     total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
     return np.asarray(total).ravel()
-
-
-def _row_sums(values: Floats, indptr: Any) -> Floats:
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return sums_by(rows, values, len(indptr) - 1)
 
 
 def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:

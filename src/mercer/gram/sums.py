@@ -170,18 +170,10 @@ class Sums:
             a, b = self._moved(x, y), other._moved(x, y)
         squares = np.abs(a.xx.diagonal()) + np.abs(b.xx.diagonal())
         size = np.concatenate([[a.weight + b.weight], squares, np.abs(a.yy) + np.abs(b.yy)])
-        return Sums(
-            weight,
-            a.x,
-            a.y,
-            a.xx + sign * b.xx,
-            a.xy + sign * b.xy,
-            a.yy + sign * b.yy,
-            self.bias,
-            a.rest_x + sign * b.rest_x,
-            a.rest_y + sign * b.rest_y,
-            np.sqrt(a.error**2 + b.error**2 + gamma(_ROUNDINGS) * size),
-        )
+        both = ("xx", "xy", "yy", "rest_x", "rest_y")
+        summed: dict[str, Any] = {name: getattr(a, name) + sign * getattr(b, name) for name in both}
+        error = np.sqrt(a.error**2 + b.error**2 + gamma(_ROUNDINGS) * size)
+        return replace(a, weight=weight, error=error, **summed)
 
     def _moved(self, x: Floats, y: Floats) -> Sums:
         """These sums about another origin."""

@@ -60,7 +60,6 @@ class TaskFit:
 class FoldFit:
     """A machine fitted to one fold."""
 
-    fold: Fold
     classes: Any  # the labels that this fold trains on; None where there are none
     tasks: list[TaskFit]
     values: Floats  # of the held-out samples, one column per output
@@ -105,15 +104,12 @@ class Listener(Protocol):
 
     def wanted(self, name: int, fold: int) -> bool:
         """Whether this fit is still wanted."""
-        ...
 
     def told(self, name: int, fold: int, fit: FoldFit) -> None:
         """It is there."""
-        ...
 
     def failed(self, name: int, fold: int, error: Exception) -> None:
         """It could not be made."""
-        ...
 
 
 def affordable(shared: SharedFolds, budget: int, twins: bool) -> bool:
@@ -272,7 +268,7 @@ class _BatchFit:
                 continue
             values = np.column_stack([fit.values for fit in fits if fit.values is not None])
             classes = getattr(fold.fit.target, "labels", None)
-            self._listener.told(name, fold.number, FoldFit(fold, classes, fits, values, time.perf_counter() - begun))
+            self._listener.told(name, fold.number, FoldFit(classes, fits, values, time.perf_counter() - begun))
 
     def _solve(self, machine: Any, fold: Fold, task: Task[DualProblem], field: StoredField) -> TaskFit:
         assert fold.fit is not None
@@ -385,7 +381,7 @@ class _BatchFit:
         seconds = share + (time.perf_counter() - begun) / len(fits)
         for j, (name, own) in enumerate(fits.items()):
             part = np.ascontiguousarray(values[:, j * n_pairs : (j + 1) * n_pairs])
-            self._listener.told(name, fold.number, FoldFit(fold, target.labels, own, part, seconds))
+            self._listener.told(name, fold.number, FoldFit(target.labels, own, part, seconds))
 
 
 def _named(target: Any) -> list[tuple[Any, Any]]:

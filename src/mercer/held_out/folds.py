@@ -79,9 +79,8 @@ class SharedFolds:
                 folds.append(Fold(k, train, test, error=error))
                 continue
             at = rows[train[fit.merged.first]]
-            fit = replace(
-                fit, X=None, merged=replace(fit.merged, samples=None)
-            )  # ten copies of the samples are too many
+            # Ten copies of the samples are too many.
+            fit = replace(fit, X=None, merged=replace(fit.merged, samples=None))
             folds.append(Fold(k, train, test, fit, at))
         return cls(whole, rows, folds)
 

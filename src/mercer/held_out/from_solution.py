@@ -135,7 +135,7 @@ def _finished(problem: DualProblem, gram: Gram, beta: Floats, u: Floats, start: 
     if problem.violation(start.beta, problem.gradient(start.beta, u)) <= stop.tol:
         return _with_offset(problem, start.beta, u)
     field = gram.field(problem, start.beta, u, precision)
-    reached = decompose(field, stop, None, True)
+    reached = decompose(field, stop)
     if reached.stop_reason != "converged":
         return None
     field.unshrink()

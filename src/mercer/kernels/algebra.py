@@ -73,8 +73,7 @@ class OfValues(Composite):
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         blocks = self._blocks(X, Z)
         for (side, part), outer in zip(self.parts.items(), self._partials(blocks), strict=True):
-            for name, place, slope in part._slopes(X, Z):
-                yield f"{side}__{name}", place, slope * outer
+            yield from self._slopes_of(side, part._slopes(X, Z), outer)
         yield from self._own_slopes(blocks)
 
 
@@ -299,14 +298,6 @@ class Shifted(OfValues):
 
     def _own_slopes(self, values: list[Floats]) -> Iterator[Slope]:
         yield "constant", (), np.ones_like(values[0])
-
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return "yes" if self.kernel.strictly_positive_definite == "yes" else "unknown"
-
-    @property
-    def universal(self) -> Answer:
-        return "yes" if self.kernel.universal == "yes" else "unknown"
 
     @property
     def differentiable(self) -> Answer:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from mercer.arrays import Floats, PickedRows, Samples, host, inner, is_sparse
+from mercer.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, weighted_median
 from mercer.engine import PlacedSamples
 from mercer.errors import warn_user
 from mercer.kernels.distances import l1_distances, squared_distances
@@ -188,23 +188,10 @@ def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
     different = (between > 0) & (share > 0)
     if not different.any():
         return None
-    median = _weighted_median(between[different], share[different])
+    median = weighted_median(between[different], share[different])
     if not math.isfinite(median):
         raise ValueError("gamma='median' overflows: distances of rows of X exceed float64. Scale the features")
     return min(1.0 / median if l1 else 0.5 / median / median, LARGEST)
-
-
-def _weighted_median(values: Floats, share: Floats) -> float:
-    """The median of values that count in proportion to their shares; between two values if half lies on each side.
-
-    Sums of shares are rounded: half is what differs from it by less than that.
-    """
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(share[order])
-    half, rounding = 0.5 * below[-1], 1e-11 * below[-1]
-    lower = int(np.searchsorted(below, half - rounding, side="left"))
-    upper = min(int(np.searchsorted(below, half + rounding, side="right")), len(order) - 1)
-    return float(0.5 * (values[order[lower]] + values[order[upper]]))
 
 
 def sigest(X: Samples, *, share: float = 0.5, random_state: Any = None) -> Floats:

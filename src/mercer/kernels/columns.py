@@ -16,8 +16,8 @@ from mercer.engine import PlacedSamples
 from mercer.kernels import terms
 from mercer.kernels.composite import Composite, inside
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import as_matrix, check_same_width, dense, row_and_rows, strips, widened
-from mercer.kernels.recipe import exp_of_minus
+from mercer.kernels.matrices import as_matrix, check_same_width, dense, row_and_rows, row_by_row, strips, widened
+from mercer.kernels.over_features import ExpOfDistance
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
 
@@ -97,8 +97,7 @@ class OnColumns(Composite):
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        for name, place, slope in self.kernel._slopes(self._part(X), self._part(Z)):
-            yield f"kernel__{name}", place, slope
+        return self._slopes_of("kernel", self.kernel._slopes(self._part(X), self._part(Z)))
 
     def _follows(self, statement: str) -> Answer:
         answer: Answer = getattr(self.kernel, statement)
@@ -227,7 +226,7 @@ class Categorical(Kernel):
         return "yes" if self.frequencies is None else "no"
 
 
-class Gower(Kernel):
+class Gower(ExpOfDistance):
     """exp(−γ D), with Gower's distance D: the mean over the columns of |x_f − z_f|, or of [x_f ≠ z_f] for categories.
 
     It is a product over the columns. Numbers should be scaled to a range of 1 (`MinMaxScaler`), as Gower's are.
@@ -249,7 +248,8 @@ class Gower(Kernel):
            [0.2231, 0.6065, 1.    ]])
     """
 
-    positive_definite = unit_diagonal = positive_values = "yes"
+    # Each factor is strictly positive definite on its column, and so is their product: that on a grid of the columns'
+    # values is a Kronecker product, of which any samples are a part.
     differentiable: Answer = "no"
     _no_gradient = "it has a kink where two samples have a number in common, and categories have no small steps"
 
@@ -261,35 +261,22 @@ class Gower(Kernel):
         column_indices("categorical", self.categorical)
         not_negative("gamma", self.gamma)
 
-    def _values(self, X: Samples, Z: Samples) -> Floats:
-        return exp_of_minus(float(self.gamma), self._distances(X, Z))
-
     def _distances(self, X: Samples, Z: Samples) -> Floats:
         self._check()
         check_same_width(X, Z)
         categories, d = column_indices("categorical", self.categorical), X.shape[1]
         if len(categories) and categories.max() >= d:
             raise ValueError(f"categorical names column {categories.max()}, but there are {d}, 0 to {d - 1}")
-        out = np.zeros((X.shape[0], Z.shape[0]))
-        for i, rows, x, z in row_and_rows(X, Z):
-            with np.errstate(over="ignore"):
-                apart = np.abs(x - z)
-                apart[:, categories] = apart[:, categories] > 0
-                out[i, rows] = apart.mean(axis=1)
-        return out
 
-    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        distances = self._distances(X, Z)
-        yield "gamma", (), -distances * np.exp(-float(self.gamma) * distances)
+        def mean(x: Floats, z: Floats) -> Floats:
+            apart = np.abs(x - z)
+            apart[:, categories] = apart[:, categories] > 0
+            return np.asarray(apart.mean(axis=1))
+
+        return row_by_row(mean, X, Z)
 
     def terms(self, d: int) -> Terms | None:
         return None if len(self.categorical) else (Term(absolute=float(self.gamma) / d),)
-
-    # Each factor is strictly positive definite on its column, and so is their product: that on a grid of the columns'
-    # values is a Kronecker product, of which any samples are a part.
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return "yes" if self.gamma > 0 else "no"
 
     @property
     def universal(self) -> Answer:

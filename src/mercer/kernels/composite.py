@@ -26,6 +26,11 @@ SUM, PRODUCT, POWER, ATOM = range(4)
 _ROWS = 1024
 
 
+def _of_parts(statement: str) -> Any:
+    """What a composite kernel says of itself, as `_follows` finds it."""
+    return property(lambda kernel: kernel._follows(statement))
+
+
 class Composite(Kernel):
     """A kernel made of kernels, its parts. By default it has a property if all parts have it."""
 
@@ -128,25 +133,16 @@ class Composite(Kernel):
             return "yes"
         return "depends" if answers <= {"yes", "depends"} else "unknown"
 
-    @property
-    def positive_definite(self) -> Answer:
-        return self._follows("positive_definite")
+    positive_definite = _of_parts("positive_definite")
+    strictly_positive_definite = _of_parts("strictly_positive_definite")
+    universal = _of_parts("universal")
+    differentiable = _of_parts("differentiable")
+    positive_values = _of_parts("positive_values")
 
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return self._follows("strictly_positive_definite")
-
-    @property
-    def universal(self) -> Answer:
-        return self._follows("universal")
-
-    @property
-    def differentiable(self) -> Answer:
-        return self._follows("differentiable")
-
-    @property
-    def positive_values(self) -> Answer:
-        return self._follows("positive_values")
+    def _slopes_of(self, side: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
+        """A part's derivatives by its parameters, times a factor, under the names that they have here."""
+        for name, place, slope in slopes:
+            yield f"{side}__{name}", place, slope * factor
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -312,8 +308,7 @@ class Weighted(_ThroughFunction):
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         outer = numbers_of(self.function, X)[:, None] * numbers_of(self.function, Z)
-        for name, place, slope in self.kernel._slopes(X, Z):
-            yield f"kernel__{name}", place, slope * outer
+        return self._slopes_of("kernel", self.kernel._slopes(X, Z), outer)
 
     def _text(self) -> str:
         return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
@@ -379,8 +374,7 @@ class PulledBack(_ThroughFunction):
         return terms_of_features(self._features, X, self.kernel)
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        for name, place, slope in self.kernel._slopes(self._features(X), self._features(Z)):
-            yield f"kernel__{name}", place, slope
+        return self._slopes_of("kernel", self.kernel._slopes(self._features(X), self._features(Z)))
 
     def _features(self, X: Samples) -> Samples:
         return features_of(self.feature_map, X, self.kernel._samples)

@@ -167,8 +167,12 @@ class Kernel(FeatureSpace, NamedParameters):
             return sample
         raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
 
+    def _check(self) -> None:
+        """Refuse parameters that cannot be."""
+
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         """This kernel with parameters that depend on data ("scale", "auto", "median") replaced by numbers."""
+        self._check()
         return self
 
     @property

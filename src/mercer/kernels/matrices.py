@@ -116,6 +116,16 @@ def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, F
             yield i, rows, widened(dense(X[i : i + 1]))[0], z
 
 
+def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
+    """The matrix whose row i is function(x_i, Z), of as many rows of Z at a time; overflow is the caller's."""
+    check_same_width(X, Z)
+    out = np.empty((X.shape[0], Z.shape[0]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, rows, x, z in row_and_rows(X, Z):
+            out[i, rows] = function(x, z)
+    return out
+
+
 def column_spreads(X: Samples) -> Floats:
     """The standard deviation of every column, or of a CSR matrix of every column that is not empty."""
     if isinstance(X, PlacedSamples) or not is_sparse(X):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Samples
 from mercer.errors import NotDifferentiableError
@@ -20,17 +20,47 @@ from mercer.kernels.matrices import (
     exponents,
     ordinary,
     row_and_rows,
+    row_by_row,
     squared_lengths,
     times_power,
     widened,
 )
-from mercer.kernels.per_feature import histograms
+from mercer.kernels.per_feature import OfHistograms
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
 
 
-class Laplacian(WithGamma):
+class ExpOfDistance(Kernel):
+    """exp(−γ D(x, z)) of a distance D."""
+
+    positive_definite = unit_diagonal = positive_values = "yes"
+    gamma: float | str
+
+    def _gamma(self) -> float:
+        self._check()
+        return float(self.gamma)
+
+    def _distances(self, X: Samples, Z: Samples) -> Floats:
+        raise NotImplementedError
+
+    def _values(self, X: Samples, Z: Samples) -> Floats:
+        return exp_of_minus(self._gamma(), self._distances(X, Z))
+
+    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
+        distances = self._distances(X, Z)
+        yield "gamma", (), -distances * exp_of_minus(self._gamma(), distances.copy())
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return "no" if self.gamma == 0 else "yes"
+
+    @property
+    def universal(self) -> Answer:
+        return self.strictly_positive_definite
+
+
+class Laplacian(WithGamma, ExpOfDistance):
     """exp(−γ‖x − z‖₁).
 
     Parameters
@@ -45,15 +75,14 @@ class Laplacian(WithGamma):
     array([[0.3679]])
     """
 
-    positive_definite = unit_diagonal = positive_values = "yes"
     _l1 = True
 
     def __init__(self, gamma: float | str = "scale") -> None:
         self.gamma = gamma
         self._check()
 
-    def _values(self, X: Samples, Z: Samples) -> Floats:
-        return exp_of_minus(self._gamma(), l1_distances(X, Z))
+    def _distances(self, X: Samples, Z: Samples) -> Floats:
+        return l1_distances(X, Z)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         check_same_width(X, Z)
@@ -73,10 +102,6 @@ class Laplacian(WithGamma):
             out[i] += own @ np.sign(x - z)
         return out
 
-    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        distances = l1_distances(X, Z)
-        yield "gamma", (), -distances * exp_of_minus(self._gamma(), distances.copy())
-
     def recipe(self) -> Recipe:
         return Recipe("l1", "laplacian", (self._gamma(),))
 
@@ -84,27 +109,15 @@ class Laplacian(WithGamma):
         return (Term(absolute=self._gamma()),)
 
     @property
-    def _constant(self) -> bool:
-        return self.gamma == 0
-
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return "no" if self._constant else "yes"
-
-    @property
-    def universal(self) -> Answer:
-        return self.strictly_positive_definite
-
-    @property
     def differentiable(self) -> Answer:
-        return "yes" if self._constant else "no"
+        return "yes" if self.gamma == 0 else "no"
 
     @property
     def lipschitz(self) -> float | None:
-        return 0.0 if self._constant else None  # 2 − 2k grows like ‖x − z‖₁, not like its square
+        return 0.0 if self.gamma == 0 else None  # 2 − 2k grows like ‖x − z‖₁, not like its square
 
 
-class Chi2(Kernel):
+class Chi2(OfHistograms, ExpOfDistance):
     """exp(−γ Σ_f (x_f − z_f)² / (x_f + z_f)) for entries ≥ 0, with 0/0 = 0.
 
     Parameters
@@ -119,7 +132,8 @@ class Chi2(Kernel):
     array([[0.1353, 1.    ]])
     """
 
-    positive_definite = unit_diagonal = positive_values = "yes"
+    # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
+    # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
     differentiable: Answer = "no"  # at 0
 
     def __init__(self, gamma: float = 1.0) -> None:
@@ -129,22 +143,10 @@ class Chi2(Kernel):
     def _check(self) -> None:
         not_negative("gamma", self.gamma)
 
-    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
-        self._check()
-        self._samples(X)
-        return self
-
-    def _samples(self, X: Samples) -> Samples:
-        return histograms(X, "chi2")
-
-    def _values(self, X: Samples, Z: Samples) -> Floats:
-        self._check()
-        return exp_of_minus(float(self.gamma), self._distances(X, Z))
-
     def _distances(self, X: Samples, Z: Samples) -> Floats:
         if ordinary(X, Z):
             return sums_over_features(_chi2, lambda x, z: (x - z) ** 2 / (x + z), X, Z)
-        return sums_over_features(_chi2_of_any_size, _chi2_term, X, Z)
+        return sums_over_features(partial(row_by_row, lambda x, z: _chi2_term(x, z).sum(axis=1)), _chi2_term, X, Z)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
         weights, out = -float(self.gamma) * weights * self._values(X, Z), np.zeros(X.shape)
@@ -164,20 +166,6 @@ class Chi2(Kernel):
 
     def terms(self, d: int) -> Terms:
         return (Term(chi2=float(self.gamma)),)
-
-    def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        distances = self._distances(X, Z)
-        yield "gamma", (), -distances * exp_of_minus(float(self.gamma), distances.copy())
-
-    # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
-    # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
-    @property
-    def strictly_positive_definite(self) -> Answer:
-        return "yes" if self.gamma > 0 else "no"
-
-    @property
-    def universal(self) -> Answer:
-        return self.strictly_positive_definite
 
 
 class Tanimoto(Kernel):
@@ -248,14 +236,6 @@ def _chi2_term(x: Floats, z: Floats) -> Floats:
     """(x − z)²/(x + z) of numbers of any size; halves, because a sum of two may overflow."""
     total = 0.5 * x + 0.5 * z
     return np.asarray((x - z) * ((0.5 * x - 0.5 * z) / np.where(total > 0, total, 1.0)))
-
-
-def _chi2_of_any_size(X: Floats, Z: Floats) -> Floats:
-    out = np.zeros((X.shape[0], Z.shape[0]))
-    with np.errstate(over="ignore"):
-        for i, rows, x, z in row_and_rows(X, Z):
-            out[i, rows] = _chi2_term(x, z).sum(axis=1)
-    return out
 
 
 def _chi2(x: Floats, z: Floats) -> Floats:

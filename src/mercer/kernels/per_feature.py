@@ -17,6 +17,7 @@ from mercer.kernels.matrices import (
     dense,
     narrowed,
     row_and_rows,
+    row_by_row,
     smallest_entry,
     strips,
     widened,
@@ -65,16 +66,8 @@ class ANOVA(Kernel):
             raise ValueError(f"{self!r} needs at least {self.order} features, but the samples have {X.shape[1]}")
         return X
 
-    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
-        self._check()
-        return self
-
     def _values(self, X: Samples, Z: Samples) -> Floats:
-        check_same_width(X, Z)
-        out = np.empty((X.shape[0], Z.shape[0]))
-        for i, rows, x, z in row_and_rows(X, Z):
-            out[i, rows] = _symmetric_sum(self._factors(x, z), self.order)
-        return out
+        return row_by_row(lambda x, z: _symmetric_sum(self._factors(x, z), self.order), X, Z)
 
     def _factors(self, x: Floats, z: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -99,11 +92,10 @@ class ANOVA(Kernel):
         return out
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
-        out = np.zeros((X.shape[0], Z.shape[0]))
-        for i, rows, x, z in row_and_rows(X, Z):
-            for f, own in self._with_factor(x, z):
-                out[i, rows] -= (x[f] - z[:, f]) ** 2 * own
-        yield "gamma", (), out
+        def slope(x: Floats, z: Floats) -> Floats:
+            return np.asarray(-np.sum([(x[f] - z[:, f]) ** 2 * own for f, own in self._with_factor(x, z)], axis=0))
+
+        yield "gamma", (), row_by_row(slope, X, Z)
 
     def terms(self, d: int) -> Terms | None:
         if math.comb(d, self.order) > MOST_TERMS:
@@ -145,13 +137,8 @@ class Spline(Kernel):
     unit_diagonal = positive_values = "no"
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
-        check_same_width(X, Z)
-        X, Z = narrowed(X, Z)  # a column of zeros has the factor 1
-        out = np.empty((X.shape[0], Z.shape[0]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for i, rows, x, z in row_and_rows(X, Z):
-                out[i, rows] = np.prod(_spline(x, z), axis=1)
-        return out
+        check_same_width(X, Z)  # a column of zeros has the factor 1
+        return row_by_row(lambda x, z: np.prod(_spline(x, z), axis=1), *narrowed(X, Z))
 
     def diag(self, X: Samples) -> Floats:
         X, out = as_matrix(X), np.empty(n_samples(X))
@@ -180,19 +167,25 @@ def _spline(x: Floats, z: Floats) -> Floats:
     return np.asarray(1.0 + x * z + m * m * (3.0 * np.maximum(a, b) - m) / 6.0)
 
 
-def histograms(X: Samples, name: str) -> Samples:
-    """Samples for a kernel of histograms, whose entries must not be negative."""
-    X = as_matrix(X)
-    smallest = smallest_entry(X)
-    if smallest < 0:
-        raise ValueError(
-            f"the {name} kernel compares histograms, whose entries are ≥ 0, but X contains {smallest:g}; "
-            "shift or bin the features, or choose another kernel"
-        )
-    return X
+class OfHistograms(Kernel):
+    """A kernel of rows whose entries must not be negative."""
+
+    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
+        self._samples(X)
+        return super().bind(X, sample_weight)
+
+    def _samples(self, X: Samples) -> Samples:
+        X = as_matrix(X)
+        smallest = smallest_entry(X)
+        if smallest < 0:
+            raise ValueError(
+                f"the {type(self).__name__.lower()} kernel compares histograms, whose entries are ≥ 0, but X contains "
+                f"{smallest:g}; shift or bin the features, or choose another kernel"
+            )
+        return X
 
 
-class Intersection(Kernel):
+class Intersection(OfHistograms):
     """Σ_f min(x_f, z_f) for entries ≥ 0: what two histograms share (Swain and Ballard 1991).
 
     Examples
@@ -208,20 +201,9 @@ class Intersection(Kernel):
     unit_diagonal: Answer = "depends"  # on whether the entries of a sample add up to 1
     _no_gradient = "it has a kink where two samples have an entry in common"
 
-    def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
-        self._samples(X)
-        return self
-
-    def _samples(self, X: Samples) -> Samples:
-        return histograms(X, "intersection")
-
     def _values(self, X: Samples, Z: Samples) -> Floats:
         check_same_width(X, Z)
-        X, Z = narrowed(X, Z)
-        out = np.empty((X.shape[0], Z.shape[0]))
-        for i, rows, x, z in row_and_rows(X, Z):
-            out[i, rows] = np.minimum(x, z).sum(axis=1)
-        return out
+        return row_by_row(lambda x, z: np.minimum(x, z).sum(axis=1), *narrowed(X, Z))
 
     def diag(self, X: Samples) -> Floats:
         X, out = self._samples(X), np.empty(n_samples(X))

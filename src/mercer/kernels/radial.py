@@ -8,7 +8,6 @@ from functools import cache
 from numbers import Real
 
 import numpy as np
-from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 from scipy import special
 
@@ -405,15 +404,16 @@ def _matern_by_debye(nu: float, t: Floats) -> Floats:
         z = np.minimum(t / nu, 1e150)
         s = np.sqrt(1.0 + z**2)
         above = z**2 / (1.0 + s)  # s − 1 without cancellation
-        series = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_polynomials())), Polynomial([0.0]))
+        series = sum(((-1 / nu) ** k * u for k, u in enumerate(_debye_polynomials())), np.polynomial.Polynomial([0.0]))
         logarithm = -nu * (above - np.log1p(above / 2)) - 0.5 * np.log1p(above)
         logarithm += np.log(series(1.0 / s) / series(1.0))
     return np.exp(logarithm)
 
 
 @cache
-def _debye_polynomials() -> tuple[Polynomial, ...]:
+def _debye_polynomials() -> tuple[np.polynomial.Polynomial, ...]:
     """U_0 to U_10 by their recurrence (DLMF 10.41.9); for ν ≥ 50 the later terms are below rounding."""
+    Polynomial = np.polynomial.Polynomial
     polynomials = [Polynomial([1.0])]
     for _ in range(10):
         last = polynomials[-1]

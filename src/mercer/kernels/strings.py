@@ -36,9 +36,6 @@ class OfSequences(Kernel):
     normalise: bool
     _no_gradient = "a string cannot be changed by a small step"
 
-    def _check(self) -> None:
-        """Refuse parameters that cannot be."""
-
     def _counts(self, X: Samples) -> list[Counter[Any]]:
         """The parts of every sample."""
         raise NotImplementedError

@@ -9,20 +9,22 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Floats, freeze, sums_by
+from mercer.arrays import Floats, freeze
+from mercer.data.samples import copy_columns
 from mercer.estimators.svc import SVC
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import CPathMethods, attach_named, trained_on
+from mercer.fitting.pipeline.machine import PlotMethods, attach_named, trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
-from mercer.paths.exact_path import Trace, trace
+from mercer.paths.exact_path import Trace, at_price, trace
 from mercer.paths.path_nodes import Nodes, nodes_of
+from mercer.paths.settlement import merged_duals
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 
 
-class CPath(CPathMethods):
+class CPath(PlotMethods):
     """The machines of `svm_path` for every C of a range; `svm_path` makes it.
 
     Parameters
@@ -107,10 +109,8 @@ class CPath(CPathMethods):
         if C == 0 or math.isinf(C):
             raise ValueError(f"C={C:g} is an end of the path that is not reached; a machine needs a C between them")
         machine = clone(self._machine).set_params(C=C)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self._machine, name):
-                setattr(machine, name, getattr(self._machine, name))
-        start = self._found.problem_at(C).nearest_feasible(self._found.at(C)[0])
+        copy_columns(self._machine, machine)
+        start = at_price(self._found.problem, C).nearest_feasible(self._found.at(C)[0])
         limits = self._fit.limits
         limits = replace(limits, stop=replace(limits.stop, deadline=deadline_of(machine.max_time)))
         model: SVC = trained_on(machine, replace(self._fit, limits=limits), [start])
@@ -121,9 +121,8 @@ class CPath(CPathMethods):
         beta, b, optimal = self._found.at(C)
         if optimal:
             return beta, b
-        model, merged, own = self.at(C), self._fit.merged, np.zeros(self._fit.n)
-        own[model.support_] = model.dual_coef_[0]
-        return sums_by(merged.member, own[merged.rows], len(merged.y)), float(model.intercept_[0])
+        model = self.at(C)
+        return merged_duals(model, self._fit), float(model.intercept_[0])
 
     def decision_function(self, X: Any, Cs: Any) -> Floats:
         """f of every sample (row) at every C (column), with one pass over the kernel values."""
@@ -240,13 +239,13 @@ def svm_path(
     progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
     if epsilon is None and len(fit.merged.y) > _MOST_EXACT:
         epsilon = _EPSILON
-    stop, constant, report = fit.limits.stop, fit.constant, progress.begin("path")
+    stop, constant = replace(fit.limits.stop, report=progress.begin("path")), fit.constant
     found: Trace | Nodes
     if epsilon is None:
-        found = trace(problem, gram, stop, begin, end, constant=constant, report=report)
+        found = trace(problem, gram, stop, begin, end, constant=constant)
     else:
         begin, end = begin or _RANGE[0], end if math.isfinite(end) else _RANGE[1]
-        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant, report=report)
+        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant)
     progress.end()
     return CPath(machine, fit, found)
 

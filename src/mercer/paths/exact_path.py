@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats
 from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -65,12 +65,9 @@ class Trace:
             "intercept_": table[:, 4],
         }
 
-    def problem_at(self, C: float) -> DualProblem:
-        return at_price(self.problem, C)
-
     def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
         """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
-        here, K = self.problem_at(C), K or KernelRows(self.gram, keep=False)
+        here, K = at_price(self.problem, C), K or KernelRows(self.gram, keep=False)
         walk = Walk(Family.in_bounds(self.problem), K, self.sides(C), C)
         beta = here.nearest_feasible(walk.beta(C))
         h = walk.gradient(C, beta)
@@ -86,51 +83,38 @@ class Trace:
 
     def sides(self, C: float) -> NDArray[np.int8]:
         """Where each variable is."""
-        times, variables, sides = self._changes
+        times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
         k = int(np.searchsorted(times, C, side="right"))
         side = self.first.copy()
-        side[variables[:k]] = sides[:k]  # the last of several changes counts
+        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last of several changes counts
         return side
-
-    @property
-    def _changes(self) -> tuple[Floats, Indices, NDArray[np.int8]]:
-        times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
-        return np.array(times), np.array(variables, dtype=np.intp), np.array(sides, dtype=np.int8)
 
 
 def trace(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    begin: float | None,
-    end: float,
-    *,
-    constant: bool = False,
-    report: Any = None,
+    problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end: float, *, constant: bool = False
 ) -> Trace:
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
-    K = KernelRows(gram)
-    walk = _first(problem, K, stop) if begin is None else _settled_at(problem, K, begin, stop, None)
-    found = Trace(problem, gram, walk.side.copy(), walk.t, stop, constant=constant)
-    watch = _Watch(found, stop, report)
+    K, quiet = KernelRows(gram), replace(stop, report=None)
+    walk = _first(problem, K, quiet) if begin is None else _settled_at(problem, K, begin, quiet, None)
+    found = Trace(problem, gram, walk.side.copy(), walk.t, quiet, constant=constant)
+    watch = _Watch(found, stop)
     while True:
         try:
             walk.walk(end, watch)
+            stalled = False
         except (Stalled, np.linalg.LinAlgError):
-            found.log += walk.log
-            found.n_refactorisations += walk.system.refactorisations
-            after = _beyond(found, walk, K, stop)
-            if after is None:
-                found.end, found.stop_reason = walk.t, "stalled"
-                break
-            walk = after
-            continue
+            stalled = True
         found.log += walk.log
         found.n_refactorisations += walk.system.refactorisations
-        found.end = walk.t
-        if found.stop_reason == "converged":
-            watch.close(walk)
-        break
+        after = _beyond(found, walk, K, quiet) if stalled else None
+        if after is None:
+            break
+        walk = after
+    found.end = walk.t
+    if stalled:
+        found.stop_reason = "stalled"
+    elif found.stop_reason == "converged":
+        watch.close(walk)
     _end_where_it_is_proven(found, K)
     return found
 
@@ -142,7 +126,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
     while C > 0:
-        violation = certify(found.problem_at(C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
+        violation = certify(at_price(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
         if violation <= tol or found.start >= C:
             found.note(violation)
             break
@@ -211,8 +195,8 @@ def _beyond(found: Trace, walk: Walk, K: KernelRows, stop: Stop) -> Walk | None:
 class _Watch:
     """What happens at every event: values are noted, optimality is checked now and then, limits are kept."""
 
-    def __init__(self, found: Trace, stop: Stop, report: Any) -> None:
-        self.found, self.stop, self.report = found, stop, report
+    def __init__(self, found: Trace, stop: Stop) -> None:
+        self.found, self.stop = found, stop
         self.events = 0
         self.last = found.start  # C of the last event
 
@@ -235,8 +219,7 @@ class _Watch:
         if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
             self._check(walk, segment)
         if self.events % _EVENTS_PER_CHECK == 0:
-            if self.report is not None:
-                self.report(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
+            self.stop.tell(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
             limit = self.stop.limit(self.events)
             if limit is not None:
                 found.stop_reason = limit

@@ -90,9 +90,6 @@ class Nodes:
             "gap_": np.array(self.gaps),
         }
 
-    def problem_at(self, C: float) -> DualProblem:
-        return at_price(self.problem, C)
-
     def at(self, C: float) -> tuple[Floats, float, bool]:
         """β, b, and whether they are what is promised: here the gap between two fits is."""
         prices = [node.C for node in self.nodes]
@@ -103,15 +100,7 @@ class Nodes:
 
 
 def nodes_of(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    begin: float,
-    end: float,
-    epsilon: float,
-    *,
-    constant: bool = False,
-    report: Any = None,
+    problem: DualProblem, gram: Gram, stop: Stop, begin: float, end: float, epsilon: float, *, constant: bool = False
 ) -> Nodes:
     """Fits from C = `begin` to `end` such that the relative gap is at most ε everywhere between."""
     asked = replace(stop, tol=_TOL, gap_tol=_SHARE_OF_FIT * epsilon)
@@ -119,7 +108,7 @@ def nodes_of(
 
     def fit(C: float, start: Floats | None) -> Node:
         here = at_price(problem, C)
-        solution, certificate = solve_certified(here, gram, asked, start, report)
+        solution, certificate = solve_certified(here, gram, asked, start)
         if solution.stop_reason != "converged":
             found.stop_reason = solution.stop_reason
         b = certificate.b[0] if certificate.b else 0.0

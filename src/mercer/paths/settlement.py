@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Flags, Floats, Indices
+from mercer.arrays import Flags, Floats, Indices, sums_by
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
@@ -110,11 +110,14 @@ def _start(model: Any, fit: Fit, problem: DualProblem) -> Floats | None:
     """The coefficients of a fitted machine, if they are those of as many samples."""
     if not _is_fitted(model) or model.shape_fit_[0] != fit.n or problem.twins:
         return None
-    own = np.zeros(fit.n)
+    return problem.nearest_feasible(merged_duals(model, fit))
+
+
+def merged_duals(model: Any, fit: Fit) -> Floats:
+    """β of the merged samples, of a machine with one problem that was fitted on these."""
+    merged, own = fit.merged, np.zeros(fit.n)
     own[model.support_] = model.dual_coef_[0]
-    merged = fit.merged
-    beta = np.bincount(merged.member, weights=own[merged.rows], minlength=len(merged.y))
-    return problem.nearest_feasible(beta.astype(np.float64))
+    return sums_by(merged.member, own[merged.rows], len(merged.y))
 
 
 def _is_fitted(model: Any) -> bool:

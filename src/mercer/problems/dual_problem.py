@@ -200,15 +200,13 @@ class DualProblem:
         beta = np.clip(np.where(np.isfinite(beta), beta, start), self.lower, self.upper)
         for g, total in enumerate(self.totals):
             members = np.flatnonzero(self.group == g)
-            for eligible in (self._free(beta[members], members), beta[members] != 0, np.ones(len(members), bool)):
+            free = (beta[members] > self.lower[members]) & (beta[members] < self.upper[members])
+            for eligible in (free, beta[members] != 0, np.ones(len(members), bool)):
                 if _spread(beta, members[eligible], members, total, self.lower, self.upper):
                     break
             else:  # only rounding can leave something here
                 beta[members] = start[members]
         return beta
-
-    def _free(self, beta: Floats, which: Indices) -> Flags:
-        return np.asarray((beta > self.lower[which]) & (beta < self.upper[which]))
 
     def chooser(self, beta: Floats, u: Floats, n_threads: int = 1) -> _core.Active:
         """Who finds violations and working sets among active variables, as β and u = Kβ change in place."""
@@ -252,31 +250,21 @@ def _spread(beta: Floats, movers: Indices, members: Indices, total: float, lower
 
 
 def violation(
-    h: Floats,
-    up: Flags,
-    low: Flags,
-    group: NDArray[np.int32],
-    n_groups: int,
-    error: Floats | float = 0.0,
+    h: Floats, up: Flags, low: Flags, group: NDArray[np.int32], n_groups: int
 ) -> tuple[float, Floats, Floats]:
-    """The largest violation, and per group the largest h that may grow and the smallest that may shrink.
-
-    With an `error` of h, the worst that it can make of them.
-    """
-    upper, lower = (h, h) if isinstance(error, float) and error == 0.0 else (h + error, h - error)
+    """The largest violation, and per group the largest h that may grow and the smallest that may shrink."""
     if n_groups == 1:
-        top, bottom = float(upper[up].max(initial=-np.inf)), float(lower[low].min(initial=np.inf))
+        top, bottom = float(h[up].max(initial=-np.inf)), float(h[low].min(initial=np.inf))
         return _not_negative(top - bottom), np.array([top]), np.array([bottom])
     if n_groups == 0:
-        top = float(upper[up].max(initial=0.0))
-        bottom = float(lower[low].min(initial=0.0))
+        top, bottom = float(h[up].max(initial=0.0)), float(h[low].min(initial=0.0))
         return _not_negative(float(np.maximum(top, -bottom))), np.array([top]), np.array([bottom])
     tops = np.full(n_groups, -np.inf)
     bottoms = np.full(n_groups, np.inf)
     for g in range(n_groups):
         member = group == g
-        tops[g] = upper[up & member].max(initial=-np.inf)
-        bottoms[g] = lower[low & member].min(initial=np.inf)
+        tops[g] = h[up & member].max(initial=-np.inf)
+        bottoms[g] = h[low & member].min(initial=np.inf)
     return _not_negative(float(np.max(tops - bottoms))), tops, bottoms
 
 

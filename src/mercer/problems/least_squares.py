@@ -78,10 +78,6 @@ class LeastSquares:
         exact = worth_exactness(diagonal, self.lam / self.weight, self.member)
         return np.column_stack([exact_parts(c, p, self.member, exact) for c, p in zip(C.T, parts.T, strict=True)])
 
-    def duals(self, F: Floats) -> Floats:
-        """β of the rows from the values F of f at the distinct samples: w_i (y_i − f_i)/λ."""
-        return np.asarray((self.weight / self.lam)[:, None] * (self.Y - F[self.member]))
-
     def dual(self, output: int) -> DualProblem:
         """One output's dual problem on the rows."""
         rows = len(self.weight)

@@ -53,14 +53,8 @@ class LinearProblem:
     def first(self, m: int, factor: float) -> LinearProblem:
         """The problem of the first m samples, each with `factor` times its weight."""
         with np.errstate(invalid="ignore"):
-            return LinearProblem(
-                self.p[:m],
-                self.lower[:m] * factor,
-                self.upper[:m] * factor,
-                self.d[:m] / factor,
-                self.epsilon[:m],
-                self.bias,
-            )
+            box = self.lower[:m] * factor, self.upper[:m] * factor
+            return LinearProblem(self.p[:m], *box, self.d[:m] / factor, self.epsilon[:m], self.bias)
 
     def balanced(self, beta: Floats) -> Floats:
         """β with the sum that the bias requires: zero if b is free, otherwise any.

@@ -67,12 +67,8 @@ def soft_margin_dual(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> Quad
 
     Parameters
     ----------
-    K : array of shape (n, n)
-        The kernel matrix of the samples.
-    y : array of n labels
-        Of two classes; the larger label is the positive one, as in `SVC`.
-    C : float or array of n numbers, default=1.0
-        The price of slack; inf for the hard margin.
+    K, y, C : array of shape (n, n), array of n labels, number or array of n
+        As for `soft_margin_primal`.
     bias : bool, default=True
         Whether there is a free b, and with it the equality Σβ = 0.
 

@@ -1,6 +1,6 @@
 """Parameters of a kernel by gradient search, on a criterion that one fit tells.
 
-    "likelihood"     log p(y) of the Gaussian process with noise lam (`theory.GaussianProcess`), to be large
+    "likelihood"     log p(y) of the Gaussian process with noise lam (`GaussianProcessRegressor`), to be large
     "loo"            the exact leave-one-out error of least squares, Σ w_i r_i²/Σw with r_i = c_i/G_ii, c = GY, where
                      G = A⁻¹, or A⁻¹ − A⁻¹11'A⁻¹/1'A⁻¹1 with a bias, and A = K + lam W⁻¹
     "radius-margin"  R²‖w‖² of SVC(slack="l2"): at most 4R²‖w‖² training samples are errors when left out (Vapnik;
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
+from mercer.bayes.process import GaussianProcess
 from mercer.data.labels import read_signs
 from mercer.data.samples import check_same_length, outputs, refuse_no_weight, weights
 from mercer.engine import on_host
@@ -37,7 +38,6 @@ from mercer.runtime.threads import effective_n_threads
 from mercer.selection.alignment import alignment, target_columns
 from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
-from mercer.theory import GaussianProcess
 
 LEARN_CRITERIA: Final = ("likelihood", "loo", "radius-margin", "alignment")
 _SOLVED = Stop(tol=1e-7, max_iter=10_000_000)
@@ -160,8 +160,8 @@ class _Judged:
             raise ValueError("a sample of weight 0 has no part in this; leave it out of X, y and sample_weight")
 
     def likelihood(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
-        lam = numbers["lam"]
-        process = GaussianProcess(self.X, self.y, kernel=kernel, lam=lam, bias=self.bias, sample_weight=self.weight)
+        Y = outputs(self.y)[0]
+        process = GaussianProcess(self.X, Y, self.weight, kernel=kernel, lam=numbers["lam"], bias=self.bias)
         return process.log_likelihood, process.log_likelihood_gradient
 
     def leave_one_out(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:

@@ -122,12 +122,7 @@ class TuningResult:
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
-    >>> import mercer
-    >>> X, y = load_iris(return_X_y=True)
-    >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.1, 1, 10]}, refit=False)
-    >>> found.complete_, found.n_splits_, len(found.cv_results_["params"])
-    (True, 5, 3)
+    See `tune`.
     """
 
     cv_results_: dict[str, Any]
@@ -156,17 +151,7 @@ class TuningResult:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
     def at(self, **params: Any) -> dict[str, Any]:
-        """What is known of the cell with these parameters; those that tell it from the others are enough.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> import mercer
-        >>> X, y = load_iris(return_X_y=True)
-        >>> found = mercer.tune(mercer.SVC(), X, y, grid={"C": [0.1, 1]}, refit=False)
-        >>> bool(found.at(C=1)["mean_test_score"] > 0.9)
-        True
-        """
+        """What is known of the cell with these parameters; those that tell it from the others are enough."""
         points = self.cv_results_["params"]
         cells = [
             k for k, point in enumerate(points) if all(n in point and _equal(point[n], v) for n, v in params.items())

@@ -20,7 +20,7 @@ from sklearn.metrics import accuracy_score, check_scoring, get_scorer_names, mak
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, weighted_median
 from mercer.data.labels import scores, votes, winner
 from mercer.estimators import QuantileSVR
 from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
@@ -101,7 +101,7 @@ def _score_of(estimator: Any) -> Any:
 
 def asks_predictions_only(scorer: Scorer) -> bool:
     """Whether a score is known to look at nothing of a model but what it says of the held-out samples."""
-    return scorer in (*_OWN.values(), inside) or type(scorer) is _OF_METRICS
+    return scorer in (*_OWN.values(), *SOFT, inside) or type(scorer) is _OF_METRICS
 
 
 def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any) -> float:
@@ -134,6 +134,31 @@ def _r2(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     return float(r2_score(y, model.predict(X), sample_weight=sample_weight))
 
 
+def soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The accuracy of classes, but that a row counts tanh(its margin): next to nothing near the boundary.
+
+    On which side such rows fall is chance, and so is the choice among good machines by that. The unit of margins is
+    their median, so that the scale of f has no influence.
+    """
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    f, mine = np.asarray(model.decision_function(X)), np.asarray(model.classes_) == np.asarray(y)[:, None]
+    if f.ndim == 1:
+        f = np.column_stack([-f, f])
+    known = mine.any(axis=1) & (weight > 0)  # the others are of classes that training did not have
+    own, other = (np.max(f[known], axis=1, initial=-np.inf, where=side[known]) for side in (mine, ~mine))
+    unit = weighted_median(np.abs(own - other), weight[known]) if known.any() else 1.0
+    right = 0.5 + 0.5 * np.tanh((own - other) / (unit or 1.0))
+    return float(right @ weight[known] / weight.sum())
+
+
+def balanced_soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The same, where all classes count alike."""
+    place = np.unique(y, return_inverse=True)[1]
+    weight = np.ones(len(place)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return soft_accuracy(model, X, y, weight / np.bincount(place, weights=weight)[place])
+
+
+SOFT = (soft_accuracy, balanced_soft_accuracy)
 # Quicker than scikit-learn's, which check their arguments.
 _OWN: dict[str, Scorer] = {"accuracy": _accuracy, "r2": _r2}
 # What make_scorer makes, and what scikit-learn's names stand for: a metric of y and the predictions.

@@ -70,21 +70,9 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
         self
             Unchanged if it is interrupted; the exception then has the `result` so far.
         """
-        result = tune(
-            clone(self._machine()),
-            X,
-            y,
-            grid=self.grid,
-            cv=self.cv,
-            scoring=self.scoring,
-            criterion=self.criterion,
-            skip=self.skip,
-            one_standard_error=self.one_standard_error,
-            n_jobs=self.n_jobs,
-            max_time=self.max_time,
-            verbose=self.verbose,
-            **params,
-        )
+        options = self.get_params(deep=False)
+        del options["estimator"]
+        result = tune(clone(self._machine()), X, y, **options, **params)
         if result.interrupted_:
             raise SearchInterrupted(result)
         if result.best_estimator_ is None:
@@ -146,22 +134,8 @@ _SHARED_DOCS = """
         the folds.
     estimator : {name} or Pipeline that ends in one, optional
         With all parameters that are not searched; None is {name}().
-    cv : int, splitter or list of (train, test), default=5
-        As in scikit-learn's GridSearchCV, but that a number means folds of shuffled rows, always the same ones.
-    scoring : str or function, optional
-        How held-out samples are scored, as in `mercer.tune`.
-    criterion : {{"folds", "loo", "xi-alpha", "span", "span-bound", "radius-margin", "margin-bound"}}, default="folds"
-        What a point is judged by, as in `mercer.tune`.
-    skip : bool or "likely", default=True
-        Whether fits are skipped that provably, or probably, cannot change what is chosen.
-    one_standard_error : bool, default=False
-        Choose the smallest C whose score is within one standard error of the best.
-    n_jobs : int, optional
-        Threads; None means as many as mercer uses otherwise.
-    max_time : float, optional
-        Seconds after which no further fit is begun; the best of those that were made is taken, with a warning.
-    verbose : bool, default=False
-        A line a second, with the time left.
+    cv, scoring, criterion, skip, one_standard_error, n_jobs, max_time, verbose : as in `mercer.tune`
+        How points are judged, what is skipped, and limits. After max_time the best of the fits that were made is taken.
 
     Attributes
     ----------

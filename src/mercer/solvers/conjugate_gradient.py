@@ -18,7 +18,7 @@ from mercer import _core
 from mercer.arrays import Floats, Precision, add_gram, row_blocks
 from mercer.gram.gram import Gram
 from mercer.gram.rounding import DOUBLE
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.ridge_factor import growing, ridge_factor
 
 Apply = Callable[[Floats], Floats]
@@ -49,13 +49,7 @@ class Iterates:
 
 
 def conjugate_gradient(
-    apply: Apply,
-    B: Floats,
-    precondition: Apply,
-    target: Floats,
-    stop: Stop,
-    report: Report | None = None,
-    steps: int = 0,
+    apply: Apply, B: Floats, precondition: Apply, target: Floats, stop: Stop, steps: int = 0
 ) -> Iterates:
     """Solve A X = B from X = 0 for a positive definite A, until each column's ‖residual‖₂ is at most its target.
 
@@ -69,9 +63,9 @@ def conjugate_gradient(
     while True:
         norms = np.sqrt(np.sum(R * R, axis=0))
         open_ = norms > target
-        if report is not None:
+        if stop.report is not None:
             share = float(np.max(norms / np.maximum(target, np.finfo(float).tiny), initial=0.0))
-            report(partial(iteration_words, steps, share), share)
+            stop.tell(partial(iteration_words, steps, share), share)
         if not open_.any():
             break
         limit = stop.limit(steps)
@@ -119,7 +113,6 @@ def conjugate_gradient_to_gap(
     precondition: Apply,
     residual_norm: Callable[[Floats], Floats],
     stop: Stop,
-    report: Report | None = None,
     *,
     precisions: tuple[Precision, ...] = (np.float64,),
     safety: float = 0.5,
@@ -158,7 +151,7 @@ def conjugate_gradient_to_gap(
         last, dtype = gap, np.dtype(left[0])
         target = residual_norm(np.maximum(safety * goal, _RESOLVED_GAP[dtype] * gap))
         product = partial(apply, dtype)
-        inner = conjugate_gradient(product, seen.residual, precondition, target, runs, report, steps)
+        inner = conjugate_gradient(product, seen.residual, precondition, target, runs, steps)
         X, steps = X + inner.X, inner.steps
         if inner.stop_reason in ("max_iter", "max_time"):
             reason = inner.stop_reason

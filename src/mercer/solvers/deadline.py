@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,13 +34,12 @@ NO_FACTOR = (
 )
 
 
-def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> AbstractContextManager[None]:
-    """Ends what takes longer than `stop` allows, with an error that says so; a call of LAPACK is not ended."""
-    return _ended(stop, why, grace) if stop.deadline < math.inf else nullcontext()
-
-
 @contextmanager
-def _ended(stop: Stop, why: str, grace: float) -> Iterator[None]:
+def in_time(stop: Stop, why: str = NO_FACTOR, grace: float = 0.0) -> Iterator[None]:
+    """Ends what takes longer than `stop` allows, with an error that says so; a call of LAPACK is not ended."""
+    if stop.deadline == math.inf:
+        yield
+        return
     try:
         with _core.TimeLimit(stop.seconds + grace):
             yield

@@ -26,7 +26,7 @@ shorter: a part of the way, or with μ > 0. The last resort is H = 0 and μ = 2,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -124,12 +124,8 @@ def learn_weights(
         better = trial.certificate.gap < 0.9 * best.certificate.gap
         waited = 0 if better else waited + 1
         if trial.certificate.gap < best.certificate.gap or trial.limit is not None:
-            best = trial if trial.certificate.gap < best.certificate.gap else _ended(best, trial.limit)
+            best = trial if trial.certificate.gap < best.certificate.gap else replace(best, limit=trial.limit)
     return best, "converged" if best.met else "stalled", _MOST_ROUNDS
-
-
-def _ended(best: Found, limit: StopReason | None) -> Found:
-    return Found(**{**vars(best), "limit": limit})
 
 
 def _on_sphere(weights: Floats, p: float) -> Floats:

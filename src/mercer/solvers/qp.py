@@ -29,9 +29,9 @@ from mercer.problems.dual_problem import DualProblem, QuadraticProgram
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.optional import require
-from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.joint.rebalance import rebalanced
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
 from mercer.solvers.linear.referee import Point, Referee
 from mercer.solvers.solver import refuses
 
@@ -223,15 +223,13 @@ def solve_by_qp(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     package: str = DEFAULT,
     shrinking: bool = True,
 ) -> tuple[Solution, Certificate]:
     """A kernel machine's solution, and our certificate of it."""
     beta = problem.feasible_start() if start is None else start  # raises where nothing is feasible
-    if report is not None:
-        report(lambda: f"{package} on {problem.n_variables:,} variables")
+    stop.tell(lambda: f"{package} on {problem.n_variables:,} variables")
     limit = stop.limit(0)
     if limit is not None:
         certificate, u = certify(problem, gram.proof, beta, stop.tol)
@@ -339,12 +337,9 @@ def _ridge_refusal(problem: LeastSquares, gram: Gram) -> str | None:
 
 
 @refuses(_ridge_refusal)
-def solve_ridge_by_qp(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, report: Report | None = None, *, package: str
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_ridge_by_qp(problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, *, package: str) -> Proven:
     """The solution of least squares, one output after the other, and our certificate of it."""
-    if report is not None:
-        report(lambda: f"{package} on {len(problem.weight):,} variables")
+    stop.tell(lambda: f"{package} on {len(problem.weight):,} variables")
     if stop.limit(0) == "max_time":
         raise TimeoutError("max_time passed before there was a solution: a package has none before it ends")
     K = gram.full()
@@ -371,7 +366,6 @@ def solve_joint_by_qp(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     package: str = DEFAULT,
     shrinking: bool = True,
@@ -379,8 +373,7 @@ def solve_joint_by_qp(
     """A joint multi-class machine's solution, and our certificate of it."""
     shape = (problem.n, problem.n_classes)
     beta: Floats = np.zeros(shape) if start is None else start
-    if report is not None:
-        report(lambda: f"{package} on {problem.n * problem.n_classes:,} variables")
+    stop.tell(lambda: f"{package} on {problem.n * problem.n_classes:,} variables")
     limit = stop.limit(0)
     if limit is not None:
         certificate, u = certify_joint(problem, gram.proof, beta, stop.tol)

@@ -37,7 +37,7 @@ from mercer.penalties import PENALTIES
 from mercer.problems.classification import soft_margin
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.long_calls import abandonable
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
@@ -65,13 +65,12 @@ def solve_representer(
     gram: Gram,
     stop: Stop,
     start: RepresenterSolution | None = None,
-    report: Report | None = None,
     *,
     watch: Watch | None = None,
 ) -> tuple[RepresenterSolution, Certificate]:
     """The minimiser to a relative duality gap of `stop.tol`, as the certificate computes it, if no `watch` ends it."""
     if isinstance(problem.loss, Hinge):
-        return _by_dual(problem, gram, stop, start, report)
+        return _by_dual(problem, gram, stop, start)
     n = gram.n
     proof = ProofTime(gram, stop)
     at = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
@@ -86,9 +85,9 @@ def solve_representer(
                 at.u = system.product(at.c)
                 at.b = _best_bias(problem, at.u, at.b)
             if problem.squared:
-                reason = _descend(problem, system, at, stop, floor, report, watch)
+                reason = _descend(problem, system, at, stop, floor, watch)
             else:
-                reason = _penalised(problem, system, at, stop, floor, report)
+                reason = _penalised(problem, system, at, stop, floor)
     except _core.OutOfTime:  # within a step: c and b are those of the last one
         reason = "max_time"
     if watch is not None and watch.settle(at) and reason not in ("max_iter", "max_time"):
@@ -143,13 +142,7 @@ class Watch:
 
 
 def _descend(
-    problem: RepresenterProblem,
-    system: _System,
-    at: _Point,
-    stop: Stop,
-    floor: float,
-    report: Report | None,
-    watch: Watch | None = None,
+    problem: RepresenterProblem, system: _System, at: _Point, stop: Stop, floor: float, watch: Watch | None = None
 ) -> StopReason:
     """Newton steps with the squared norm."""
     lam = problem.lam
@@ -157,8 +150,7 @@ def _descend(
         t, rho, K_rho, gap = _slopes(problem, system, at)
         primal = problem.value(t) + lam * inner(at.c, at.u)
         goal = max(stop.tol * abs(primal), floor)
-        if report is not None:
-            report(partial(iteration_words, at.steps, gap / goal), gap / goal)
+        stop.tell(partial(iteration_words, at.steps, gap / goal), gap / goal)
         if watch is not None and watch.should_stop(problem, at):
             return "early stopping"
         reason: StopReason | None = "converged" if gap <= goal else stop.limit(at.steps)
@@ -190,9 +182,7 @@ def _polish(problem: RepresenterProblem, system: _System, at: _Point) -> None:
         at.c, at.u, at.b = new.c, new.u, new.b
 
 
-def _penalised(
-    problem: RepresenterProblem, system: _System, at: _Point, stop: Stop, floor: float, report: Report | None
-) -> StopReason:
+def _penalised(problem: RepresenterProblem, system: _System, at: _Point, stop: Stop, floor: float) -> StopReason:
     """The price μ of the squared norm whose minimiser has 2μ‖f‖ = λΩ′(‖f‖)."""
     lam, penalty = problem.lam, problem.penalty
     zero = np.zeros_like(at.c)
@@ -207,7 +197,7 @@ def _penalised(
     x, step, last = float(np.log(lam)), 1.0, None
     for _ in range(_MOST_PRICES):
         squared = replace(problem, lam=float(np.exp(x)), penalty=PENALTIES["squared_norm"])
-        reason = _descend(squared, system, at, inside, floor, report)
+        reason = _descend(squared, system, at, inside, floor)
         if reason in ("max_iter", "max_time"):
             return reason
         _polish(squared, system, at)
@@ -363,7 +353,7 @@ def _best_bias(problem: RepresenterProblem, u: Floats, b: float) -> float:
 
 
 def _by_dual(
-    problem: RepresenterProblem, gram: Gram, stop: Stop, start: RepresenterSolution | None, report: Report | None
+    problem: RepresenterProblem, gram: Gram, stop: Stop, start: RepresenterSolution | None
 ) -> tuple[RepresenterSolution, Certificate]:
     """The hinge's minimiser: without a second derivative it is out of Newton's reach.
 
@@ -377,7 +367,7 @@ def _by_dual(
     # `stop` counts Newton steps and bounds the relative gap. The dual solver counts other steps and wants a violation
     # to reach as well: SVC's defaults for both.
     asked = replace(stop, tol=1e-3, max_iter=10_000_000, gap_tol=stop.tol)
-    solution, proof = solve_certified(dual, gram, asked, None if start is None else start.c, report)
+    solution, proof = solve_certified(dual, gram, asked, None if start is None else start.c)
     b = proof.b[0] if problem.bias else 0.0
     certificate = scale_certificate(proof, 2 * problem.lam, b)
     return RepresenterSolution(solution.beta, b, solution.steps, solution.stop_reason), certificate

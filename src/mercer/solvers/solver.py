@@ -8,7 +8,7 @@ from typing import Any
 
 from mercer.certificates.certificate import Certificate
 from mercer.parameters import one_of
-from mercer.solution import Report, Stop
+from mercer.solution import Stop
 
 # A `Solve` with keyword options, which are bound by the code that makes the task.
 Solver = Callable[..., tuple[Any, Certificate]]
@@ -21,13 +21,11 @@ def refuses(reason: Refusal) -> Callable[[Solver], Solver]:
 
     def declare(solve: Solver) -> Solver:
         @functools.wraps(solve)
-        def checked(
-            problem: Any, place: Any, stop: Stop, start: Any = None, report: Report | None = None, **options: Any
-        ) -> tuple[Any, Certificate]:
+        def checked(problem: Any, place: Any, stop: Stop, start: Any = None, **options: Any) -> tuple[Any, Certificate]:
             why = reason(problem, place)
             if why is not None:
                 raise ValueError(why)
-            return solve(problem, place, stop, start, report, **options)
+            return solve(problem, place, stop, start, **options)
 
         return checked
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, weighted_median
 from mercer.tables.cells import (
     Cells,
     as_numbers,
@@ -44,6 +44,7 @@ _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr
 _CODE: Final = re.compile(
     r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
 )
+_COMMA: Final = re.compile(r"[+-]?\d+(,\d+)?")
 # Up to this many different numbers, a column that also holds words is a category: 4, 6, 8 and rotary cylinders.
 _FEW: Final = 10
 
@@ -183,6 +184,14 @@ def strange_words(one: Encoding, cells: Cells) -> str | None:
     return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_HOLES}" if words else None
 
 
+def guesses_in(frame: Frame, wishes: Wishes, source: str) -> dict[str, str]:
+    """What is guessed of a table; an error names its source, and rows as it counts them, before any are shuffled."""
+    try:
+        return guesses(frame, encodings_for(frame, wishes, np.ones(len(frame))), wishes)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
 def guesses(frame: Frame, encodings: list[Encoding], wishes: Wishes) -> dict[str, str]:
     """Of each column where it was guessed what it holds, and somebody may have meant otherwise: a sentence to ask."""
     found = {}
@@ -214,14 +223,14 @@ def _guess(one: Encoding, cells: Cells, wishes: Wishes) -> str | None:
 def _numbers(name: str, cells: Cells, wishes: Wishes, weight: Floats) -> Encoding:
     values = as_numbers(cells)[0]
     finite_or_hole(values, name)
-    known = values[~np.isnan(values)]
-    n_holes = len(values) - len(known)
+    empty = np.isnan(values)
+    known, n_holes = values[~empty], int(empty.sum())
     if known.min() == known.max() and not n_holes:
         return LeftOut(name, f"{known[0]:g} in every row", guessed=False)
     if name not in wishes.named and _is_identifier(name, known):
         return LeftOut(name, "an identifier, by its name and since most rows have their own", guessed=True)
-    fill = _median(values, weight)
-    centre, scale = moments(np.where(np.isnan(values), fill, values), weight) if wishes.standardise else (0.0, 1.0)
+    fill = weighted_median(known, weight[~empty])
+    centre, scale = moments(np.where(empty, fill, values), weight) if wishes.standardise else (0.0, 1.0)
     return Numbers(name, fill, centre, scale, n_holes, wishes.standardise)
 
 
@@ -240,25 +249,15 @@ def _levels(name: str, cells: Cells, truth_values: bool = False) -> Encoding:
 
 def _dates(name: str, cells: Cells, form: str, weight: Floats) -> Encoding:
     values, _ = as_seconds(cells, form)
-    known = values[~np.isnan(values)]
-    n_holes = len(values) - len(known)
+    empty = np.isnan(values)
+    known, n_holes = values[~empty], int(empty.sum())
     if known.min() == known.max() and not n_holes:
         return LeftOut(name, "the same date in every row", guessed=False)
     has_times = bool((known % CYCLES["time of day"] != 0).any())
     spans_years = bool(np.ptp(known) > CYCLES["time of year"])
     cycles = tuple(cycle for cycle, wanted in zip(CYCLES, (has_times, spans_years), strict=True) if wanted)
-    fill = _median(values, weight)
-    return Dates(name, form, fill, *moments(np.where(np.isnan(values), fill, values), weight), n_holes, cycles)
-
-
-def _median(values: Floats, weight: Floats) -> float:
-    """Of what is known; a weight of 2 counts as two rows do."""
-    known = np.flatnonzero(~np.isnan(values))
-    order = known[np.argsort(values[known], kind="stable")]
-    reached = np.cumsum(weight[order])
-    middle = [int(np.searchsorted(reached, reached[-1] / 2, side=side)) for side in ("left", "right")]
-    below, above = (float(values[order[min(place, len(order) - 1)]]) for place in middle)
-    return below + (above - below) / 2
+    fill = weighted_median(known, weight[~empty])
+    return Dates(name, form, fill, *moments(np.where(empty, fill, values), weight), n_holes, cycles)
 
 
 def _expect_one_kind(name: str, cells: Cells, are: list[bool], kind: str) -> None:
@@ -280,10 +279,16 @@ def _expect_plain_numbers(name: str, cells: Cells) -> None:
     if 2 * len(spelt) <= len(known):
         return
     row = next(row for row in spelt if number(cells[row]) is None)
+    said = f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}"
+    if all(_COMMA.fullmatch(cells[row]) for row in spelt):  # of a file it would have been read off
+        raise ValueError(
+            f"{said}: in a frame, numbers with a decimal comma are texts; read the file with decimal=',' "
+            "(pandas.read_csv, and polars' decimal_comma=True), or name the column in categorical or drop"
+        )
     raise ValueError(
-        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows "
-        "hold numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a "
-        "frame: as numbers), or name the column in categorical or drop"
+        f"{said}, and {len(spelt):,} of {len(known):,} rows hold numbers, but in spellings that cannot be read "
+        "together; write all with one decimal mark and one unit (a frame: as numbers), or name the column in "
+        "categorical or drop"
     )
 
 

@@ -14,46 +14,26 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import GuessWarning, warn_user
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
+from mercer.parameters import store
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments
 from mercer.tables.frame import Frame, frame_of
 
 
-def tabular(
-    estimator: Any,
-    *,
-    drop: Sequence[str] = (),
-    only: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    text: Sequence[str] = (),
-    missing: str = "impute",
-    standardise: bool = True,
-) -> Tabular:
+def tabular(estimator: Any, **columns: Any) -> Tabular:
     """Let an estimator learn from a table as it comes; see `Tabular` for what is done to each column.
 
     Parameters
     ----------
     estimator : estimator
         What learns from the numbers.
-    drop : sequence of str, default=()
-        Columns to leave out.
-    only : sequence of str or None, default=None
-        Columns to take, and no others, whatever they look like.
-    categorical : sequence of str, default=()
-        Columns of categories, such as codes that are written as numbers.
-    numeric : sequence of str, default=()
-        Columns of numbers, whatever they are called; words among them are holes.
-    text : sequence of str, default=()
-        Columns of texts, of which the words are counted.
-    missing : {"impute", "drop"}, default="impute"
-        Fill holes, or leave rows that have one out of training.
-    standardise : bool, default=True
-        False leaves numbers, and y of a regression, as they are.
+    **columns : keywords
+        The other parameters of `Tabular`: drop, only, categorical, numeric, text, missing and standardise.
 
     Examples
     --------
@@ -71,16 +51,7 @@ def tabular(
     >>> model.predict(pd.DataFrame({"plan": ["basic", "team"], "age": [30, None]})).tolist()
     ['yes', 'no']
     """
-    return Tabular(
-        estimator,
-        drop=drop,
-        only=only,
-        categorical=categorical,
-        numeric=numeric,
-        text=text,
-        missing=missing,
-        standardise=standardise,
-    )
+    return Tabular(estimator, **columns)
 
 
 def _inner_has(name: str) -> Callable[[Any], bool]:
@@ -107,6 +78,7 @@ def _learnt(name: str, told: str) -> property:
     return property(lambda self: getattr(self.estimator_, name), doc=told)
 
 
+@shared_docs
 class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
 
@@ -123,20 +95,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
     ----------
     estimator : estimator
         What learns from the numbers.
-    drop : sequence of str, default=()
-        Columns to leave out.
-    only : sequence of str or None, default=None
-        Columns to take, and no others. What is named here is taken, even if it looks like an identifier.
-    categorical : sequence of str, default=()
-        Columns of categories, such as codes that are written as numbers.
-    numeric : sequence of str, default=()
-        Columns of numbers, whatever they are called; words among them are holes.
-    text : sequence of str, default=()
-        Columns of texts, of which the words are counted.
-    missing : {"impute", "drop"}, default="impute"
-        "drop" leaves rows with a hole out of training. In prediction holes are filled, since every row has an answer.
-    standardise : bool, default=True
-        False leaves numbers, and y of a regression, as they are.
+    %(columns)s
 
     Attributes
     ----------
@@ -173,14 +132,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         missing: str = "impute",
         standardise: bool = True,
     ) -> None:
-        self.estimator = estimator
-        self.drop = drop
-        self.only = only
-        self.categorical = categorical
-        self.numeric = numeric
-        self.text = text
-        self.missing = missing
-        self.standardise = standardise
+        store(self, locals())
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
@@ -305,8 +257,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
                     "features as input"
                 )
             return Frame(known, frame.columns, frame.named)
-        used = [one.name for one in self.columns_ if not isinstance(one, LeftOut)]
-        absent = [name for name in used if name not in frame.names]
+        absent = [name for name in used_columns(self) if name not in frame.names]
         if absent:
             raise ValueError(
                 f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
@@ -436,3 +387,8 @@ def _standard(y: Any, weight: Floats) -> tuple[Any, Any]:
 def used_columns(model: Tabular) -> list[str]:
     """The columns that the model learnt from."""
     return [one.name for one in model.columns_ if not isinstance(one, LeftOut)]
+
+
+def table_in(model: Any) -> Tabular | None:
+    """What reads the tables of a model: itself, or what a calibration is around."""
+    return next((one for one in (model, getattr(model, "estimator_", None)) if isinstance(one, Tabular)), None)

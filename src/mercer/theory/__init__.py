@@ -22,16 +22,13 @@ from mercer.theory.complexity import (
 )
 from mercer.theory.early_stopping import IterationPath, iteration_path, stopping_step
 from mercer.theory.few_errors import FewestErrors, SlackPower, fewest_errors, least_slack_power, slack_power_sum
-from mercer.theory.gaussian_process import GaussianProcess
 from mercer.theory.margin_bounds import (
     Ball,
-    Perceptron,
     enclosing_ball,
     hard_margin_bound,
     leave_one_out_bound,
     mistake_bound,
     origin_radius,
-    perceptron,
     radius_margin,
     soft_margin_bound,
     support_vectors_bound,
@@ -71,10 +68,8 @@ __all__ = [
     "Bound",
     "Complexity",
     "FewestErrors",
-    "GaussianProcess",
     "Insight",
     "IterationPath",
-    "Perceptron",
     "SlackPower",
     "ball_complexity",
     "best_lam",
@@ -109,7 +104,6 @@ __all__ = [
     "multiple_rule",
     "off_training_error",
     "origin_radius",
-    "perceptron",
     "power_rule",
     "radius_margin",
     "regularised_risk",

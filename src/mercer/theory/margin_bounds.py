@@ -9,9 +9,9 @@ that: the bound holds for all ρ_j = ρ₀ 2^{−j} at once if δ is shared out,
 up to 1/‖w‖ may then be taken after the fact. A regularised bias is the weight of a feature with the value 1, and so
 belongs to w: ‖w‖² + b² and tr K + n take the places of ‖w‖² and tr K.
 
-The perceptron takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side: at most (R/ρ)²
-times (Novikoff 1962; Igel, section 4.1.1), with ρ the margin of any plane through the origin that separates the
-samples, and R the largest ‖φ(x)‖.
+The perceptron (`mercer.trace`) takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side:
+at most (R/ρ)² times (Novikoff 1962; Igel, section 4.1.1), with ρ the margin of any plane through the origin that
+separates the samples, and R the largest ‖φ(x)‖.
 
 A 1-norm soft margin has at least n(2ϑ‖f‖² + hinge risk) support vectors, with ϑ = 1/(2Cn): at the optimum
 Σα = ‖w‖² + CΣξ, and every α is at most C; so at least Σα/C of them are not 0.
@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Floats, Indices, n_samples
-from mercer.data.labels import read_signs
 from mercer.engine import placed
 from mercer.estimators import SVDD
 from mercer.fitting.families.shared_docs import shared_docs
@@ -297,65 +296,6 @@ def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
         raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
     K = X if bound.accepts == "gram" else bound(X)
     return size, as_kernel("precomputed"), np.asarray(K, dtype=np.float64) / size / size
-
-
-@dataclass(frozen=True, eq=False)
-class Perceptron:
-    """What the perceptron found.
-
-    Attributes
-    ----------
-    alpha : array
-        How often each sample was added: w = Σ α_i y_i φ(x_i).
-    mistakes : int
-        Σα.
-    converged : bool
-        Whether a whole pass went by without a mistake.
-    passes : int
-        How often the samples were taken in turn.
-    """
-
-    alpha: Floats
-    mistakes: int
-    converged: bool
-    passes: int
-
-
-def perceptron(K: ArrayLike, y: ArrayLike, *, max_passes: int = 1000) -> Perceptron:
-    """The perceptron on samples with the kernel matrix K and labels y; f(x) = 0 counts as a mistake.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        The kernel matrix.
-    y : array
-        Labels of two classes; the larger one is the positive one, as in `SVC`.
-    max_passes : int, default=1000
-        How often the samples are taken in turn, at most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.theory import perceptron
-    >>> X, y = np.array([[2.0, 1.0], [-1.0, 1.0]]), [1, -1]
-    >>> found = perceptron(X @ X.T, y)
-    >>> found.mistakes, found.converged
-    (1, True)
-    """
-    K, signs = np.asarray(K, dtype=np.float64), read_signs(y)
-    if K.shape != (len(signs), len(signs)):
-        raise ValueError(f"K must be square with a row for each of the {len(signs)} labels; its shape is {K.shape}")
-    integer("max_passes", max_passes, 1, "how often the samples are taken in turn")
-    alpha, f = np.zeros(len(signs)), np.zeros(len(signs))
-    for done in range(1, max_passes + 1):
-        before = alpha.sum()
-        for i in range(len(signs)):
-            if signs[i] * f[i] <= 0:
-                alpha[i] += 1
-                f += signs[i] * K[i]
-        if alpha.sum() == before:
-            return Perceptron(alpha, int(before), True, done)
-    return Perceptron(alpha, int(alpha.sum()), False, max_passes)
 
 
 def mistake_bound(radius: float, rho: float) -> int:

@@ -66,7 +66,7 @@ def test_the_sigmoid_kernel(two, libsvm, capsys):
     run("train", "-t", "3", "-g", "0.01", "-r", "-0.5", "two")
     labels, _, values = libsvm.svm_predict(y, X, libsvm.svm_load_model("two.model"), "-q")
     model = read_libsvm_model("two.model")
-    np.testing.assert_allclose(model.expansion()(X), values, atol=1e-9)
+    np.testing.assert_allclose(model.function()(X), values, atol=1e-9)
     run("predict", "two", "two.model", "out")
     np.testing.assert_array_equal(np.loadtxt("out"), labels)
 
@@ -255,7 +255,7 @@ def test_new_columns_count_in_a_distance(folder):
     run("train", "-q", "-g", "1", "train")
     model = read_libsvm_model("train.model")
     X, _ = read_libsvm("test")
-    f = model.expansion(X.shape[1])(X)[:, 0]
+    f = model.function(X.shape[1])(X)[:, 0]
     assert f[1] == pytest.approx((f[0] + model.rho[0]) * np.exp(-25) - model.rho[0])
     run("predict", "test", "train.model", "out")
 

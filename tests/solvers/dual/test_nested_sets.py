@@ -204,7 +204,8 @@ def test_a_report_hears_of_rounds_over_all_variables(nest):
     problem, missed = soft_margin(y, np.full(len(y), 1.0)), []
     nest(outer=256, block=32)
     gram = gram_for(GAUSSIAN, X)
-    decompose(gram.field(problem), Stop(1e-3, 10**7), lambda words, factor=0.0: missed.append((words(), factor)))
+    stop = Stop(1e-3, 10**7, report=lambda words, factor: missed.append((words(), factor)))
+    decompose(gram.field(problem), stop)
     assert len(missed) > 2
     assert missed[-1][1] <= 1 < missed[0][1]
     assert "support vectors" in missed[0][0]

@@ -213,8 +213,8 @@ def test_what_one_call_leaves_open_the_general_solver_closes(monkeypatch):
     whole = SVC(C=100, tol=1e-6).fit(X, y)
     general, starts, steps = SOLVERS["auto"], [], []
 
-    def watched(problem, gram, stop, beta, report, **options):
-        solution, certificate = general(problem, gram, stop, beta, report, **options)
+    def watched(problem, gram, stop, beta, **options):
+        solution, certificate = general(problem, gram, stop, beta, **options)
         starts.append(beta)
         steps.append(solution.steps)
         return solution, certificate

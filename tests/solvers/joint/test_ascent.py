@@ -80,12 +80,8 @@ def test_shrinking_drops_and_takes_back(monkeypatch):
     problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 10, shared=True)
     sizes, gram, zero = [], gram_for(kernel, X), np.zeros((len(y), 10))
     field = gram.joint_field(problem, zero, zero, np.float64)
-    solution = solver.ascend(
-        field,
-        Stop(tol=1e-3, max_iter=10**7),
-        lambda words, missed=None: sizes.append(len(field.active)),
-        shrinking=True,
-    )
+    stop = Stop(tol=1e-3, max_iter=10**7, report=lambda words, missed: sizes.append(len(field.active)))
+    solution = solver.ascend(field, stop, shrinking=True)
     assert min(sizes) < len(y) / 2
     assert sizes[-1] == len(y)
     assert solution.stop_reason == "converged"

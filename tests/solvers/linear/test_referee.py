@@ -37,7 +37,8 @@ def test_the_least_gap_is_kept_until_a_point_meets_the_goal(monkeypatch):
 
 def test_judging_reports_and_says_what_is_missed():
     lines = []
-    referee = Referee(PROBLEM, rows_for(X, 1), Stop(tol=0.5, max_iter=10), lambda words, _: lines.append(words()))
+    stop = Stop(tol=0.5, max_iter=10, report=lambda words, _: lines.append(words()))
+    referee = Referee(PROBLEM, rows_for(X, 1), stop)
     assert referee.judge(POINT) == referee.stop.missed(referee.best[1]) > 1
     assert lines[0].startswith("       7 steps  violation ")
 

@@ -78,7 +78,7 @@ class LibsvmText:
         return machine.set_params(tol=_tolerance(args.tol, args.machine)) if hasattr(machine, "tol") else machine
 
     def is_settled(self, data: Data) -> bool:
-        if self._args.machine not in CLASSIFIERS or len(np.unique(data.y)) > 1:
+        if self._args.machine not in CLASSIFIERS or (data.y != data.y[:1]).any():
             return False
         if self._saves_mercer:
             raise ValueError("a .mercer file holds an estimator, and a single class gives none to train")

@@ -1,6 +1,7 @@
-"""Prediction on a device: K(X, vectors) @ coefficients, a tile at a time.
+"""Prediction on a device: K(X, vectors) @ coefficients, by kernels of our own, else a tile at a time.
 
-Float32 samples are predicted from float32 kernel values where these are good enough, as on this machine.
+Float32 samples are predicted from float32 kernel values where these are good enough, as on this machine. Sums are
+float64, since large ones may cancel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
-from mercer.engines.torch.formula import Formula
+from mercer.engines.torch import fused
+from mercer.engines.torch.formula import Formula, Rows
 from mercer.engines.torch.memory import in_strips
 from mercer.engines.torch.numbers import floats, places, to_device, torch
 from mercer.engines.torch.samples import TorchSamples
@@ -22,6 +24,8 @@ from mercer.kernels.matrices import dense
 
 # Vectors whose values are computed at a time.
 _SUMMED_VECTORS = 2048
+# Tensor cores cut off digits where float32 arithmetic rounds: with them values err as those of longer rows would.
+_CUT_DIGITS = 4.0
 
 
 class TorchEvaluation:
@@ -32,14 +36,13 @@ class TorchEvaluation:
     ) -> None:
         self._kernel, self._vectors, self._columns = kernel, vectors, columns
         self._coefficients = np.asarray(dense(coefficients), dtype=np.float64)
-        self._formula = None if vectors is None else Formula.of(kernel, vectors.rows)
-        self._prepared: dict[Any, Any] = {}
+        self._formula = None if vectors is None else Formula.of(kernel, vectors.rows, fuses=True)
+        self._prepared: dict[Any, tuple[Rows, Any]] = {}
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
         rows = X.rows
-        if len(self._coefficients) == 0:
+        if len(self._coefficients) == 0 or len(rows) == 0:
             return
-        filled = 8 * X.shape[1] if X.sparse and not (self._vectors is None or self._vectors.sparse) else 0
 
         def work(some: slice) -> None:
             ends = np.linspace(some.start, some.stop, 1 + len(X.devices)).astype(int).tolist()
@@ -48,56 +51,93 @@ class TorchEvaluation:
             found = [self._finished(*one) for one in begun]  # all devices work by now
             out[some] += np.concatenate(found)
 
-        row_bytes = 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
-        in_strips(len(rows), max(1, row_bytes // len(X.devices)), work)
+        in_strips(len(rows), max(1, self._row_bytes(rows, X.sparse) // len(X.devices)), work)
 
-    def _begun(self, part: Any) -> tuple[Any, Any, bool]:
-        """Some samples, f of them, which the device may still be computing, and whether that was in float32."""
+    def _row_bytes(self, like: Any, sparse: bool) -> int:
+        d = int(like.shape[1])
+        filled = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
+        if self._formula is not None and self._whole(self._own(like, self._precision(like))):
+            return 32 * d + filled  # no tile is held
+        return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
+
+    def _precision(self, part: Any) -> Any:
+        """Float32 for such samples, which its values may turn out to be too coarse for."""
+        assert self._formula is not None
+        single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
+        return torch.float32 if single else torch.float64
+
+    def _begun(self, part: Any) -> tuple[Any, Any, Any]:
+        """Some samples, f of them, which the device may still be computing, and their N if that was in float32."""
         if self._formula is None:
             assert self._columns is not None
-            return part, part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part), False
-        single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
-        return part, self._sums(part, torch.float32 if single else torch.float64), single
+            return part, part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part), None
+        dtype = self._precision(part)
+        rows = self._formula.rows(part, dtype)
+        return part, self._sums(rows, self._own(part, dtype)), rows.parts[0][1] if dtype == torch.float32 else None
 
-    def _finished(self, part: Any, sums: Any, single: bool) -> Floats:
+    def _finished(self, part: Any, sums: Any, sizes: Any) -> Floats:
         values = np.array(floats(sums))
-        if single:
-            fine = self._too_coarse(part, values)
-            if fine.any():
-                values[fine] = floats(self._sums(part[places(np.flatnonzero(fine), part)], torch.float64))
+        if sizes is not None and len(part):
+            which = np.flatnonzero(self._too_coarse(sums, sizes, values))
+
+            def work(some: slice) -> None:
+                assert self._formula is not None
+                own = self._formula.rows(part[places(which[some], part)], torch.float64)
+                values[which[some]] = floats(self._sums(own, self._own(part, torch.float64)))
+
+            in_strips(len(which), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
-    def _too_coarse(self, part: Any, values: Floats) -> Flags:
+    def _too_coarse(self, sums: Any, sizes: Any, values: Floats) -> Flags:
         """The samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
-        assert self._formula.rounding is not None
-        sizes, sources = (floats(side.parts[0][1]) for side in (self._rows(part, torch.float32), self._own(part)))
-        fine, limit = self._choice.too_coarse(sizes, sources, self._formula.rounding)
+        rounding, cut = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0
+        assert rounding is not None
+        longest, largest = floats(torch.stack([sizes.double().max(), sums.abs().max()]))
+        sources = cut * self._sources
+        fine, limit = self._choice.too_coarse(cut * np.array([longest]), sources, rounding)
+        if not fine[0] and largest <= limit[0]:  # then all pass: errors grow with N, and what they may be falls
+            return np.zeros(len(values), dtype=bool)
+        fine, limit = self._choice.too_coarse(cut * floats(sizes), sources, rounding)
         return np.asarray(fine | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
 
     @cached_property
     def _choice(self) -> InFloat32:
         return InFloat32(self._vectors, self._coefficients)
 
-    def _rows(self, part: Any, dtype: Any) -> Any:
-        assert self._formula is not None
-        return self._formula.rows(part, dtype)
+    @cached_property
+    def _sources(self) -> Floats:
+        """N of the vectors."""
+        assert self._vectors is not None
+        return floats(self._own(self._vectors.rows, torch.float32)[0].parts[0][1])
 
-    def _own(self, like: Any, dtype: Any = torch.float32) -> Any:
-        """The vectors, prepared once for each device and precision."""
+    def _own(self, like: Any, dtype: Any) -> tuple[Rows, Any]:
+        """The vectors and their coefficients, prepared once for each device and precision."""
+        assert self._formula is not None
         assert self._vectors is not None
         key = (dtype, like.device)
         if key not in self._prepared:
-            C = to_device(self._coefficients, like)
-            self._prepared[key] = self._rows(self._vectors.rows.to(like.device), dtype), C
-        return self._prepared[key][0]
+            rows = self._formula.rows(self._vectors.rows.to(like.device), dtype)
+            self._prepared[key] = rows, to_device(self._coefficients, like)
+        return self._prepared[key]
 
-    def _sums(self, part: Any, dtype: Any) -> Any:
+    def _whole(self, own: tuple[Rows, Any]) -> bool:
+        """Whether one kernel adds up the values of all vectors."""
         assert self._formula is not None
-        vectors, rows = self._own(part, dtype), self._rows(part, dtype)
-        C = self._prepared[dtype, part.device][1]
-        total = torch.zeros((len(part), C.shape[1]), dtype=torch.float64, device=part.device)
-        for left in range(0, vectors.n, _SUMMED_VECTORS):
-            some = slice(left, left + _SUMMED_VECTORS)
-            total += self._formula.block(rows, vectors[some]).double() @ C[some]
+        (x, _), outputs = own[0].parts[0], own[1].shape[1]
+        return self._formula.fuses and (fused.adds_all(x) if outputs == 1 else fused.adds_several(x, outputs))
+
+    def _sums(self, rows: Rows, own: tuple[Rows, Any]) -> Any:
+        formula, (vectors, C), whole = self._formula, own, self._whole(own)
+        assert formula is not None
+        single_output = formula.fuses and C.shape[1] == 1
+        total = torch.zeros((rows.n, C.shape[1]), dtype=torch.float64, device=C.device)
+        step = vectors.n if whole else _SUMMED_VECTORS
+        for some in (slice(left, left + step) for left in range(0, vectors.n, step)):
+            if single_output:
+                total[:, 0] += formula.scale * fused.sums(*rows.parts[0], *vectors[some].parts[0], C[some, 0])
+            elif whole:
+                total += formula.scale * fused.sums(*rows.parts[0], *vectors[some].parts[0], C[some])
+            else:
+                total += formula.block(rows, vectors[some]).double() @ C[some]
         return total

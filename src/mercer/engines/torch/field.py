@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.engines.torch import fused
-from mercer.engines.torch.ahead import Ahead
+from mercer.engines.torch.ahead import Ahead, OfSamples
 from mercer.engines.torch.numbers import dtype_of, places, to_device, to_host, torch
 from mercer.gram.host_field import HostField
 
@@ -42,13 +42,14 @@ class TorchField(HostField):
         self._ahead: Ahead | None = None
         single = fused.available(gram.like) and self._dtype == torch.float32
         if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
-            self._ahead = Ahead(gram, self._samples, problem, self._dtype)
+            fixed, row = (problem.p, problem.lower, problem.upper, problem.d), problem.row if problem.twins else None
+            self._ahead = Ahead(OfSamples(gram, self._samples), fixed, row, gram.like)
 
     def advance(self, tol: float, most: int, seconds: float) -> int:
         if self._ahead is None or self._ahead.over or self.shrunk:
             return 0
         end = time.monotonic() + min(seconds, _SECONDS_ALONE)
-        taken = self._ahead.run(self.beta, self.u, tol, most, lambda: time.monotonic() >= end)
+        taken, _ = self._ahead.run(self.beta, self.u, tol, most, lambda: time.monotonic() >= end)
         self._ends = None
         return taken
 

@@ -80,16 +80,24 @@ class Formula:
     def __init__(self, kernel: Kernel, leaves: list[Leaf], terms: int) -> None:
         self._kernel, self._leaves, self._terms = kernel, leaves, terms
         self.recipe: Recipe | None = kernel.recipe()
-        self.fuses = False  # whether rows are prepared for kernels of our own: those of a Gaussian's Gram
+        self.fuses = False
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False) -> Formula:
-        """For samples like these, about whose mean rows are taken; or from differences, wherever there are such."""
+    def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False, fuses: bool = False) -> Formula:
+        """For samples like these, about whose mean rows are taken; or from differences, wherever there are such.
+
+        If it `fuses`, rows are prepared for kernels of our own where there are such: those of a Gaussian.
+        """
         leaves: list[Leaf] = []
         _collect(kernel, X, leaves)
         for leaf in leaves if of_differences else ():
             leaf.cancels = leaf.recipe.ending == "gaussian"
-        return cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if isinstance(X, SparseRows) else X.shape[1])
+        sparse = isinstance(X, SparseRows)
+        made = cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if sparse else X.shape[1])
+        if fuses and made.recipe is not None and fused.available(X):
+            plain = made.recipe.ending == "gaussian" and not made.recipe.constant
+            made.fuses = plain and not made.cancels and not sparse
+        return made
 
     @property
     def rounding(self) -> Rounding | None:
@@ -109,6 +117,12 @@ class Formula:
     def differences(self) -> bool:
         """Whether a single recipe's float64 values are made of differences between the rows as they were given."""
         return self.recipe is not None and self._leaves[0].differences
+
+    @property
+    def scale(self) -> float:
+        """What a single recipe's values are multiplied by."""
+        assert self.recipe is not None
+        return float(self.recipe.scale)
 
     def sizes(self, X: Any) -> Floats:
         """N of every row under a single recipe, for bounds; behind a factor, of the lengths of what is summed."""

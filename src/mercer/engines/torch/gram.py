@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, Precision, Values
+from mercer.arrays import Floats, Indices, Precision
 from mercer.engines.torch import fused
-from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
+from mercer.engines.torch.factor import TorchKept, eigensystem_of, factor_of
 from mercer.engines.torch.field import TorchField
 from mercer.engines.torch.formula import Formula, Rows, Unprepared
 from mercer.engines.torch.memory import in_strips, room_for, room_for_matrix, tile_bytes
 from mercer.engines.torch.numbers import dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
-from mercer.engines.torch.sparse import SparseRows, products
+from mercer.engines.torch.stored import TorchRounded
 from mercer.gram.ball import Ball
-from mercer.gram.definite import has_negative_direction
+from mercer.gram.factor import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.linear_gram import linear_scale, linear_terms
@@ -59,15 +59,10 @@ class Source:
     ) -> None:
         self.kernel, self.X, self.constant, self.n_threads = kernel, X, constant, n_threads
         self.given, self._of_differences = kernel.accepts == "gram", of_differences
-        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences)
+        self.formula = None if self.given else Formula.of(kernel, X.rows, of_differences=of_differences, fuses=True)
         self.refuted = False
         self._budget = budget
         self._prepared: dict[Any, Rows] = {}  # by precision
-        if self.formula is not None and self.formula.recipe is not None and fused.available(X.rows):
-            recipe, sparse = self.formula.recipe, isinstance(X.rows, SparseRows)
-            self.formula.fuses = (
-                recipe.ending == "gaussian" and not recipe.constant and not self.formula.cancels and not sparse
-            )
 
     def prepared(self, dtype: Any) -> Rows | Unprepared:
         """All rows in a precision, made once if half of the budget has room for them."""
@@ -254,7 +249,7 @@ class TorchGram:
         in_strips(self.n, 8 * self.n, work, self._tile)
         return out
 
-    def rounded(self) -> Values:
+    def rounded(self) -> TorchRounded:
         with room_for_matrix(self.n, torch.float32, self.like.device):
             K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
         everything = np.arange(self.n)
@@ -268,9 +263,7 @@ class TorchGram:
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         K.diagonal().copy_(to_device(self.diagonal, K))
-        out = np.empty((self.n, self.n), dtype=np.float32)
-        torch.from_numpy(out).copy_(K)
-        return out
+        return TorchRounded(K)
 
     def device_full(self, dtype: Any) -> Any:
         """All of K on the device."""
@@ -366,7 +359,7 @@ class TorchGram:
         left, right = left.made(), right.made()
         if dtype == torch.float32 and source.formula.fuses and fused.narrow(left.parts[0][0]):
             values = fused.tile32(*left.parts[0], *right.parts[0])
-            return values if self._scale == 1.0 else values.mul_(self._scale)
+            return values if self.scale == 1.0 else values.mul_(self.scale)
         return source.formula.block(left, right, proven=proven)
 
     def device_sums(self, left: Any, right: Any, weights: Any, dtype: Any, *, proven: bool = False) -> Any:
@@ -377,54 +370,42 @@ class TorchGram:
 
         def work(some: slice) -> None:
             own = left[some] if self._source.given else left[some].made()
-            out[some] = self._sums_of(own, right, weights, dtype, proven)
+            out[some] = self._sums_of(own, right, weights, dtype, proven, plain)
 
+        plain = self.fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
         row_bytes = weights.element_size() * min(_SUMMED_COLUMNS, max(1, m))
         row_bytes = max(row_bytes, self._tile * m // _STRIP_VALUES)
-        if self._fuses and isinstance(left, Rows) and self._adds_all(left, dtype):  # no tile is held
+        if plain and isinstance(left, Rows) and fused.adds_all(left.parts[0][0]):  # no tile is held
             row_bytes = 1 if dtype == torch.float32 else min(row_bytes, max(1, self._tile // _STRIP_ROWS))
         in_strips(n, row_bytes, work, self._tile, out.device)
         return out
 
-    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool) -> Any:
-        """Some rows of `device_sums`, those of a Gaussian by kernels of our own where there are such."""
-        plain = self._fuses and weights.ndim == 1 and proven == (dtype == torch.float64)
+    def _sums_of(self, left: Any, right: Any, weights: Any, dtype: Any, proven: bool, plain: bool) -> Any:
+        """Some rows of `device_sums`, `plain` ones by kernels of our own."""
         m = len(weights)
-        at_once = m if plain and isinstance(right, Rows) and self._adds_all(left, dtype) else _SUMMED_COLUMNS
+        at_once = m if plain and isinstance(right, Rows) and fused.adds_all(left.parts[0][0]) else _SUMMED_COLUMNS
         n = len(left) if self._source.given else left.n
         total = torch.zeros((n, *weights.shape[1:]), dtype=torch.float64, device=weights.device)
         for start in range(0, m, max(1, at_once)):
             part = slice(start, min(m, start + at_once))
             if plain:
-                total += self._scale * self._fused(left.parts[0], right[part].made().parts[0], weights[part], dtype)
+                (x, x_norms), (z, z_norms) = left.parts[0], right[part].made().parts[0]
+                self.evaluations += n * len(z)
+                total += self.scale * fused.sums(x, x_norms, z, z_norms, weights[part])
             else:
                 total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
         return total
 
-    def _fused(self, left: tuple[Any, Any], right: tuple[Any, Any], weights: Any, dtype: Any) -> Any:
-        """Sums of unscaled Gaussian values by kernels of our own."""
-        (x, x_norms), (z, z_norms) = left, right
-        self.evaluations += len(x) * len(z)
-        if dtype == torch.float32:
-            return fused.sums32(x, x_norms, z, z_norms, weights)
-        if fused.narrow(x) and fused.multiplies64():
-            return fused.narrow64(x, x_norms, z, z_norms, weights)
-        return fused.sums64(products(x, z), x_norms, z_norms, weights)
-
     @property
-    def _fuses(self) -> bool:
+    def fuses(self) -> bool:
+        """Whether kernels of our own compute its values."""
         return self._source.formula is not None and self._source.formula.fuses
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
+        """What those of our own kernels are multiplied by."""
         assert self._source.formula is not None
-        assert self._source.formula.recipe is not None
-        return float(self._source.formula.recipe.scale)
-
-    @staticmethod
-    def _adds_all(left: Rows, dtype: Any) -> bool:
-        """Whether one kernel adds up all columns."""
-        return dtype == torch.float32 or (fused.narrow(left.parts[0][0]) and fused.multiplies64())
+        return self._source.formula.scale
 
     def _global(self, rows: Indices | None) -> Indices:
         own = self._rows
@@ -438,7 +419,7 @@ class TorchGram:
         return factor_of(self.device_full(dtype_of(dtype)), self.diagonal + d)
 
     def kept(self, n_threads: int = 1) -> Kept:
-        return kept_of(self.device_full(torch.float64), self.diagonal)
+        return TorchKept(self.device_full(torch.float64), self.diagonal)
 
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
         return eigensystem_of(self.device_full(torch.float64), scale, centred)

@@ -7,20 +7,22 @@ The file has constant tables and two functions, NAME_decision and NAME_predict. 
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import mercer
-from mercer.arrays import is_sparse
+from mercer.arrays import Floats, is_sparse
 from mercer.files.atomic_write import replacing
 from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
 from mercer.files.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
-from mercer.files.c.trial import float_outputs, in_parts, largest_difference, largest_entry, prepared
-from mercer.files.exported_parts import Parts, checked_name
+from mercer.files.exported_parts import Parts, checked_name, in_parts, scaled_rows
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
-from mercer.kernels.recipe import ended
+from mercer.kernels.recipe import ArrayArithmetic, ended
 
 DTYPES = ("float32", "float64", "fixed32")
 
@@ -92,9 +94,9 @@ def export_c(
     if parts.recipe.ending == "polynomial" and parts.recipe.numbers[2] % 1:
         raise TypeError(f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number")
     if dtype == "fixed32":
-        body, off = fixed_point_body(parts, name), largest_difference(parts, *fixed_point_outputs(parts))
+        body, off = fixed_point_body(parts, name), _largest_difference(parts, *fixed_point_outputs(parts))
     else:
-        body, off = _float_body(parts, name, dtype), largest_difference(parts, *float_outputs(parts, dtype))
+        body, off = _float_body(parts, name, dtype), _largest_difference(parts, *_float_outputs(parts, dtype))
     if not off <= 0.01:
         raise ValueError(
             f"{dtype} is too coarse for this model: at its own vectors the outputs would be off by {off:.2g} of the "
@@ -111,7 +113,7 @@ def _head(parts: Parts, dtype: str, off: float) -> list[str]:
     needs = "no libraries" if dtype == "fixed32" else "no library but math.h"
     n = len(parts.examples)
     tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
-    end = largest_entry(parts) if dtype == "float32" else None
+    end = _largest_entry(parts) if dtype == "float32" else None
     ends = f"   Entries of rows may be up to {end or 0:g} in size; beyond, float overflows and labels may be others."
     return [
         f"/* {in_comment(parts.told)}; {parts.n_features} features.",
@@ -131,7 +133,7 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         lines += floats(f"{name}_divisor{k}", scaling.divisor, dtype)
     if recipe.factor is not None:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
-    lines += floats(f"{name}_vectors", prepared(recipe, parts.vectors), dtype)
+    lines += floats(f"{name}_vectors", _prepared(recipe, parts.vectors), dtype)
     table = parts.table
     sparse = is_sparse(table) and 2 * table.nnz < table.shape[0] * table.shape[1]
     if sparse:
@@ -236,3 +238,121 @@ def _sums(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
         "  }",
         "}",
     ]
+
+
+# --- how far the outputs are from Python's, computed as the file does before it is written ----------------------------
+
+# Half of the largest float: sums are rounded.
+_HALF_LARGEST = 0.5 * float(np.finfo(np.float32).max)
+
+
+def _largest_difference(parts: Parts, rows: Floats, found: Floats) -> float:
+    """How far outputs at some rows are from those of float64, as a share of the largest of each output."""
+    if not len(rows):
+        return 0.0
+    wanted = _outputs(parts, rows, np.float64)
+    size = np.abs(wanted).max(axis=0)
+    with np.errstate(invalid="ignore"):
+        off = np.abs(found - wanted).max(axis=0) / np.where(size > 0, size, 1.0)
+    return float(off.max()) if np.isfinite(off).all() else np.inf
+
+
+def _float_outputs(parts: Parts, dtype: str) -> tuple[Floats, Floats]:
+    """The examples as rows of float or double, and the outputs that a file of this type computes of them."""
+    kind = np.float64 if dtype == "float64" else np.float32
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        rows = parts.examples.astype(kind).astype(np.float64)
+        return rows, _outputs(parts, rows, kind)
+
+
+def _outputs(parts: Parts, rows: Floats, kind: Any) -> Floats:
+    """Outputs with every number and every kernel value in a type; the file's sums lose next to nothing."""
+    recipe, seen = parts.recipe, _prepared(parts.recipe, scaled_rows(parts, rows.astype(kind)))
+    vectors = _prepared(recipe, parts.vectors).astype(kind)
+    K = np.array([_values(recipe, vectors, x) for x in seen], dtype=np.float64).reshape(len(seen), len(vectors))
+    out = K @ dense(parts.table).astype(kind) + parts.offset.astype(kind)
+    if parts.ball:
+        own = np.array([_values(recipe, x[None], x)[0] for x in seen], dtype=np.float64)
+        out = 2 * out - (recipe.scale * own + recipe.constant)[:, None]
+    return np.asarray(out)
+
+
+def _largest_entry(parts: Parts) -> float | None:
+    """How large entries of rows may be without any number of a float32 file overflowing; None for all that float holds.
+
+    Distances may overflow: the kernel of an infinite one is 0, as that of a very large one is.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        for power in range(38, -46, -1):
+            for entry in (3.0 * 10.0**power, 10.0**power):
+                if _largest_number(parts, entry) <= _HALF_LARGEST:
+                    return entry if power < 38 else None
+    return 0.0
+
+
+def _largest_number(parts: Parts, entry: float) -> float:
+    """At least the largest number on the way from a row with entries up to this size to its outputs."""
+    recipe, row, numbers = parts.recipe, np.full(parts.n_features, entry), [0.0]
+    for scaling in parts.scalings:
+        row = (row + np.abs(scaling.shift)) / np.abs(scaling.divisor)
+        if scaling.low is not None and scaling.high is not None:
+            row = np.minimum(row, max(abs(scaling.low), abs(scaling.high)))
+    if recipe.factor is not None:
+        row = row @ np.abs(recipe.factor)
+        numbers.append(row.max())
+    if recipe.inner != "dot":
+        return float(np.max(numbers)) if recipe.numbers[0] > 0 else np.inf
+    row = np.ones_like(row) if recipe.normalise else row
+    vectors = np.abs(_prepared(recipe, parts.vectors))
+    if parts.ball:
+        vectors = np.vstack([vectors, row])
+    t = float((vectors @ row).max(initial=0.0))
+    numbers += [row.max(initial=0.0), t]
+    t = ended(recipe.ending, recipe.numbers, t, _Sizes(numbers))
+    outputs = np.abs(dense(parts.table)).sum(axis=0) * t + np.abs(parts.offset)
+    own = abs(recipe.scale) * t + abs(recipe.constant) if parts.ball else 0.0
+    return float(np.nan_to_num(np.max([*numbers, t, 2 * outputs.max() + own]), nan=np.inf))
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Arithmetic with bounds on the sizes of numbers; those on the way are noted. Kernels of distances need none."""
+
+    seen: list[Any]
+
+    def times(self, t: float, factor: float) -> float:
+        return t * abs(factor)
+
+    def plus(self, t: float, number: float) -> float:
+        self.seen.append(t + abs(number))
+        return t + abs(number)
+
+    def exp(self, t: float) -> float:
+        return math.inf
+
+    def tanh(self, t: float) -> float:
+        return 1.0
+
+    def power(self, t: float, degree: float) -> float:
+        return float(np.float64(t) ** int(degree))
+
+
+def _values(recipe: Recipe, vectors: Floats, x: Floats) -> Floats:
+    """k of each vector and x, but for scale and constant, in their own type."""
+    if recipe.inner == "dot":
+        t = vectors @ x
+    else:
+        difference = vectors - x
+        t = (difference * difference if recipe.inner == "sqdist" else np.abs(difference)).sum(axis=1)
+    return np.asarray(ended(recipe.ending, recipe.numbers, t, ArrayArithmetic()))
+
+
+def _prepared(recipe: Recipe, rows: Floats) -> Floats:
+    """Rows after the recipe's matrix, and scaled to length 1 where it says so, in their own type."""
+    if recipe.factor is not None:
+        rows = rows @ recipe.factor.astype(rows.dtype)
+    if recipe.normalise:
+        for length in (np.abs(rows).max(axis=1, initial=0.0, keepdims=True), None):
+            length = np.linalg.norm(rows, axis=1, keepdims=True) if length is None else length
+            rows = rows / np.where(length > 0, length, rows.dtype.type(1))
+    return rows

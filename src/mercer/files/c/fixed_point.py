@@ -19,8 +19,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.files.c.text import function, in_order, integers, prediction, prototypes
-from mercer.files.c.trial import scaled_rows
-from mercer.files.exported_parts import Parts
+from mercer.files.exported_parts import Parts, before, scaled_rows
 from mercer.kernels.matrices import dense
 
 # Bits of a scaled row and of a vector, without the sign, and how many times the largest entry of a vector a row may be.
@@ -41,7 +40,8 @@ class _Formats:
     vector: int
     value: int  # a kernel value
     coefficient: int
-    product: int  # bits that a product of the last two loses before it is added
+    dot: int  # bits that an inner product loses
+    product: int  # bits that a product of value and coefficient loses before it is added
     output: int
 
 
@@ -49,7 +49,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
     """The file after its head."""
     _check(parts)
     table, b = dense(parts.table), parts.offset
-    formats, dot_shift = _formats(parts, table, b)
+    formats = _formats(parts, table, b)
     lines = ["", "#include <stdint.h>", "", *_words(formats, name), *prototypes(parts, name, "int32_t"), ""]
     lines += integers("int32_t", f"{name}_vectors", _whole(parts.vectors, formats.vector))
     lines += integers("int32_t", f"{name}_coefficients", _whole(table, formats.coefficient))
@@ -62,7 +62,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
             "return v < 0 ? -((-v - 1) >> bits) - 1 : v >> bits;",
         ],
     )
-    lines += _kernel(parts, formats, name, dot_shift)
+    lines += _kernel(parts, formats, name)
     lines += function(f"void {name}_decision(const int32_t *x, int32_t *f)", _decision(parts, formats, name, total))
     return [*lines, *prediction(parts, name, "int32_t", "")]
 
@@ -70,7 +70,7 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
 def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
     """The examples, rounded, and their outputs, with vectors, kernel values and coefficients rounded."""
     table, b = dense(parts.table), parts.offset
-    formats, _ = _formats(parts, table, b)
+    formats = _formats(parts, table, b)
     given = np.rint(np.ldexp(parts.examples, formats.row))
     end = 2.0**formats.room - 1
     seen, bits = np.clip(given, -end, end), formats.row
@@ -116,8 +116,7 @@ def _bits_for(largest: float, room: int) -> int:
     return room - max(-30, math.floor(math.log2(max(largest, 1e-30))) + 1)
 
 
-def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
-    """The formats, and how many bits an inner product loses."""
+def _formats(parts: Parts, table: Floats, b: Floats) -> _Formats:
     largest = float(np.abs(parts.vectors).max(initial=0.0))
     seen = float(np.abs(scaled_rows(parts, parts.examples)).max(initial=0.0))
     vector = scaled = _bits_for(_ROOM * max(largest, seen), _ROW_BITS)
@@ -126,10 +125,8 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
         vector, scaled = _bits_for(largest, _ROW_BITS), _bits_for(end, _ROW_BITS)
     row, room = scaled, _ROW_BITS
     if parts.scalings:
-        raw = parts.vectors
-        for scaling in parts.scalings[::-1]:
-            raw = raw * scaling.divisor + scaling.shift
-        entry = max(float(np.abs(rows).max(initial=0.0)) for rows in (raw, parts.examples))
+        given = (before(parts.scalings, parts.vectors), parts.examples)
+        entry = max(float(np.abs(rows).max(initial=0.0)) for rows in given)
         row, room = _bits_for(_ROOM * entry, _BITS), _BITS
         if parts.recipe.inner == "dot":
             ends = np.full((1, parts.n_features), end)
@@ -146,7 +143,7 @@ def _formats(parts: Parts, table: Floats, b: Floats) -> tuple[_Formats, int]:
     # Of classes, outputs beyond 4096 are taken as it, so that those near zero are told apart.
     usual = min(bound, 4096.0) if parts.labels is not None else bound
     output = min(_bits_for(usual, _BITS), value + coefficient - product)
-    return _Formats(row, room, scaled, vector, value, coefficient, product, output), lost
+    return _Formats(row, room, scaled, vector, value, coefficient, lost, product, output)
 
 
 def _words(formats: _Formats, name: str) -> list[str]:
@@ -166,30 +163,27 @@ def _whole(values: Floats, bits: int) -> np.ndarray:
 
 def _scaling_tables(parts: Parts, formats: _Formats, name: str) -> list[str]:
     """(x − shift) · factor / 2^bits, in the format of rows first and in that of vectors then."""
-    lines, before = [], formats.row
+    lines, bits_before = [], formats.row
     for k, scaling in enumerate(parts.scalings):
-        factor = np.ldexp(1.0 / scaling.divisor, formats.scaled - before)
+        factor = np.ldexp(1.0 / scaling.divisor, formats.scaled - bits_before)
         bits = np.clip(_BITS - 1 - np.ceil(np.log2(np.maximum(np.abs(factor), 1e-30))), 0, 62).astype(np.int64)
-        lines += integers("int32_t", f"{name}_shift{k}", _saturated(_whole(scaling.shift, before)))
+        shift = _whole(scaling.shift, bits_before)
+        if (np.abs(shift) >= 2**31).any():
+            raise TypeError("the scaler's numbers are too far apart for fixed point; export with dtype='float32'")
+        lines += integers("int32_t", f"{name}_shift{k}", shift)
         lines += integers("int32_t", f"{name}_factor{k}", np.rint(np.ldexp(factor, bits)).astype(np.int64))
         lines += integers("unsigned char", f"{name}_bits{k}", bits)
-        before = formats.scaled
+        bits_before = formats.scaled
     return lines
 
 
-def _saturated(values: np.ndarray) -> np.ndarray:
-    if (np.abs(values) >= 2**31).any():
-        raise TypeError("the scaler's numbers are too far apart for fixed point; export with dtype='float32'")
-    return values
-
-
-def _kernel(parts: Parts, formats: _Formats, name: str, lost: int) -> list[str]:
+def _kernel(parts: Parts, formats: _Formats, name: str) -> list[str]:
     recipe, head = parts.recipe, f"static int64_t {name}_kernel(const int32_t *x, const int32_t *z)"
     term = {"dot": "(int64_t)x[j] * z[j]", "sqdist": "d * d", "l1": "(d < 0 ? -d : d)"}[recipe.inner]
     body = ["int64_t t = 0;", "int j;", f"for (j = 0; j < {parts.n_features}; j++) {{"]
     body += ["  const int64_t d = (int64_t)x[j] - z[j];"] * (recipe.inner != "dot") + [f"  t += {term};", "}"]
     if recipe.inner == "dot":
-        return function(head, [*body, f"return {name}_shifted(t, {lost});"])
+        return function(head, [*body, f"return {name}_shifted(t, {formats.dot});"])
     # The exponent of 2 for one unit of t.
     rate = recipe.numbers[0] * math.log2(math.e) * 2.0 ** (-formats.scaled * (2 if recipe.inner == "sqdist" else 1))
     limit = min(2.0**62, _ZERO_EXPONENT / rate) if rate > 0 else 2.0**62

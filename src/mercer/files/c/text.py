@@ -91,36 +91,25 @@ def prototypes(parts: Parts, name: str, real: str) -> list[str]:
 def _predict_head(parts: Parts, name: str, real: str) -> str:
     if parts.labels is None:
         return f"{real} {name}_predict(const {real} *x)" if len(parts.b) == 1 else ""
-    kind = _kind(parts.labels)
+    kind, _ = _labels(parts.labels)
     return f"{kind}{'' if kind.endswith('*') else ' '}{name}_predict(const {real} *x)"
 
 
-def _kind(labels: Any) -> str:
-    """The type of a label."""
-    kind = np.asarray(labels).dtype.kind
-    if kind in "UO":
-        return "const char *"
-    if kind == "b":
-        return "int"
-    if kind == "f":
-        return "double"
-    largest = max(abs(int(np.min(labels))), abs(int(np.max(labels))))
-    return "int" if largest < 2**31 else "long long" if largest < 2**63 else "unsigned long long"
-
-
-def _constants(labels: Any) -> list[str]:
-    kind = np.asarray(labels).dtype.kind
-    listed = np.asarray(labels).tolist()
+def _labels(labels: Any) -> tuple[str, list[str]]:
+    """The type of a label, and all of them as constants."""
+    array = np.asarray(labels)
+    kind, listed = array.dtype.kind, array.tolist()
     if kind in "UO":
         if any("\0" in text for text in listed):
             raise TypeError("a class has a label with a zero character, at which a string of C would end")
-        return [string_literal(text) for text in listed]
+        return "const char *", [string_literal(text) for text in listed]
     if kind == "f":
-        return [repr(label) for label in listed]
+        return "double", [repr(label) for label in listed]
     if any(label == -(2**63) for label in listed):
         raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
-    suffix = {"int": "", "long long": "LL", "unsigned long long": "ULL"}[_kind(labels)]
-    return [f"{int(label)}{suffix}" for label in listed]
+    types = {2**31: ("int", ""), 2**63: ("long long", "LL"), 2**64: ("unsigned long long", "ULL")}
+    name, suffix = next(one for end, one in types.items() if max(abs(int(label)) for label in listed) < end)
+    return name, [f"{int(label)}{suffix}" for label in listed]
 
 
 def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
@@ -131,8 +120,7 @@ def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
     body = [f"{real} f[{len(parts.b)}];", *_code(parts, name, real, absolute)]
     if parts.labels is None:
         return function(head, body)
-    told = _constants(parts.labels)
-    kind = _kind(parts.labels)
+    kind, told = _labels(parts.labels)
     star = "const char *const " if kind.endswith("*") else f"const {kind} "
     table = [f"static {star}{name}_labels[{len(told)}] = {{", *block(told), "};", ""]
     return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
@@ -167,9 +155,7 @@ def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
         "    sure[i] += f[p];",
         "    sure[j] -= f[p];",
         "  }",
-        f"for (i = 0; i < {k}; i++) sure[i] = (real)votes[i] + sure[i] / (3 * ({absolute}(sure[i]) + 1));".replace(
-            "(real)", f"({real})"
-        ),
+        f"for (i = 0; i < {k}; i++) sure[i] = ({real})votes[i] + sure[i] / (3 * ({absolute}(sure[i]) + 1));",
         *(line.format("sure") for line in largest),
     ]
 

@@ -23,7 +23,7 @@ from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.rkhs import Expansion
 from mercer.runtime.optional import require
 from mercer.runtime.threads import effective_n_threads
-from mercer.tables.estimator import Tabular
+from mercer.tables.estimator import table_in
 from mercer.tables.frame import Frame
 from mercer.unsupervised.learner import Learner
 
@@ -43,12 +43,11 @@ class MercerFile(Model):
         self.native = "liblinear" if type(machine).__name__ in LINEAR_MACHINES else "libsvm"
         self.first_index = 0 if self._is_precomputed else 1
         self.feature_names = getattr(model, "feature_names_in_", None)
-        inner = getattr(model, "estimator_", None)  # of a calibration
-        self.table = next((one for one in (model, inner) if isinstance(one, Tabular)), None)
+        self.table = table_in(model)
         if hasattr(machine, "certificate_") and hasattr(machine, "shape_fit_"):
             self.n_training_rows = int(machine.shape_fit_[0])
-        has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
-        self.has_probabilities = model is machine and has_numbers
+        self._has_numbers = hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")  # of LIBSVM's -b 1
+        self.has_probabilities = model is machine and self._has_numbers
 
     @property
     def kind(self) -> str:
@@ -187,9 +186,7 @@ class MercerFile(Model):
         if isinstance(machine, Learner):
             return facts | {"vectors": int(machine._expansion_.coefficients.shape[0])} | _learnt(machine)
         facts |= _weights(machine) if self.expansion is None else _vectors(machine, self.expansion, labels)
-        facts["probabilities"] = hasattr(self._model, "predict_proba") or (
-            hasattr(machine, "probA_") or hasattr(machine, "prob_density_marks_")
-        )
+        facts["probabilities"] = hasattr(self._model, "predict_proba") or self._has_numbers
         facts["certificate"] = _certificate(machine)
         return facts
 

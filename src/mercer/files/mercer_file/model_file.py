@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, Final
 
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
@@ -26,7 +27,7 @@ from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
 from mercer.files.mercer_file.own_table import OWN
-from mercer.files.scikit.checks import Config, Fitted, Plain
+from mercer.files.scikit.checks import CONFIG, Fitted, Plain
 from mercer.files.scikit.table import SCIKIT, Row
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, expect, fitted_names, restored, state_of
@@ -67,6 +68,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> again.predict([[0.2], [2.9]]).tolist()
     [0, 1]
     """
+    model = model if isinstance(model, BaseEstimator) else getattr(model, "model", model)  # of `easy` and `ask`
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
     described = describe_model(model, arrays)
@@ -192,7 +194,7 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
         fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
         model = restored(found, header, fitted)
         if "output" in description:
-            Config().check("output", description["output"], model)
+            CONFIG.check("output", description["output"], model)
             setattr(model, _OUTPUT, description["output"])
         return model
     if name not in _TABLE:

@@ -96,12 +96,8 @@ _TYPES: Final[dict[str, Callable[[Any], bool]]] = {
 _NESTED: Final = {
     "Expansion": Declared({"Expansion": "mercer.rkhs"}),
     "Curves": Declared(
-        {
-            "Sigmoids": "mercer.calibration.sigmoid",
-            "Softmax": "mercer.calibration.curves",
-            "Steps": "mercer.calibration.curves",
-            "VennAbers": "mercer.calibration.venn_abers",
-        }
+        dict.fromkeys(("Softmax", "Steps", "VennAbers"), "mercer.calibration.curves")
+        | {"Sigmoids": "mercer.calibration.sigmoid"}
     ),
 }
 

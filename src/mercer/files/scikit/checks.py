@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.state import Array, Kind, Labels, ListOf, expect, is_count, is_number
+from mercer.fitting.pipeline.state import Array, Kind, Labels, ListOf, Tested, expect, is_count, is_number
 
 Fitted = Any  # an estimator of scikit-learn, which has no types
 Plain = dict[str, Any]  # what a file holds, by name
@@ -75,31 +75,17 @@ class Model(Kind):
             expect(hasattr(value, method), f"{name} is a {type(value).__name__}, which cannot {method}")
 
 
-@dataclass(frozen=True)
-class Config(Kind):
-    """What set_output was told."""
-
-    def check(self, name: str, value: Any, model: Fitted) -> None:
-        known = isinstance(value, dict) and value.get("transform", "default") in ("default", "pandas", "polars", None)
-        expect(known and value.keys() <= {"transform"}, f"{name} must name a container of transform")
-
-
-@dataclass(frozen=True)
-class One(Kind):
-    """One of a few values."""
-
-    of: tuple[Any, ...]
-
-    def check(self, name: str, value: Any, model: Fitted) -> None:
-        expect(any(type(value) is type(one) and value == one for one in self.of), f"{name} must be one of {self.of}")
-
-
-@dataclass(frozen=True)
-class Type(Kind):
-    """A type of numbers, or object."""
-
-    def check(self, name: str, value: Any, model: Fitted) -> None:
-        expect(isinstance(value, np.dtype), f"{name} must be a dtype")
+# What set_output was told.
+CONFIG: Final = Tested(
+    must="name a container of transform",
+    holds=lambda value, _: (
+        isinstance(value, dict)
+        and value.keys() <= {"transform"}
+        and value.get("transform") in ("default", "pandas", "polars", None)
+    ),
+)
+DTYPE: Final = Tested(must="be a dtype", holds=lambda value, _: isinstance(value, np.dtype))
+DIMENSIONS: Final = Tested(must="be one of (1, 2)", holds=lambda value, _: type(value) is int and value in (1, 2))
 
 
 @dataclass(frozen=True)

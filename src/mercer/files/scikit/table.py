@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from mercer.files.scikit import checks
-from mercer.files.scikit.checks import Categories, Config, Edges, Fitted, Made, Model, One, Plain, Type, Vocabulary
+from mercer.files.scikit.checks import CONFIG, Categories, Edges, Fitted, Made, Model, Plain, Vocabulary
 from mercer.fitting.pipeline.state import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, Places, Text, Unsaved
 
 Check = Callable[[Fitted], None]
@@ -51,7 +51,7 @@ class Row:
         return not (unsaved or name in EVERY or name in self.optional) and version >= self.since.get(name, (0, 0))
 
 
-EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": Config()}
+EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": CONFIG}
 
 
 def row(module: str, **fitted: Kind) -> Row:
@@ -167,8 +167,8 @@ SCIKIT: Final[dict[str, Row]] = {
         "impute",
         statistics_=Array("n_features_in_", kinds="fiubOU"),
         indicator_=Model(methods=("transform",), words=(None,)),
-        _fit_dtype=Type(),
-        _fill_dtype=Type(),
+        _fit_dtype=checks.DTYPE,
+        _fill_dtype=checks.DTYPE,
     ).but(since={"_fill_dtype": (1, 8)}, needs={"add_indicator": "indicator_"}),
     "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=Flag()).but(
         whole=checks.indicator
@@ -211,7 +211,7 @@ SCIKIT: Final[dict[str, Row]] = {
         "compose",
         regressor_=Model(methods=("predict",)),
         transformer_=Model(methods=("inverse_transform",)),
-        _training_dim=One((1, 2)),
+        _training_dim=checks.DIMENSIONS,
     ),
     "CalibratedClassifierCV": _row(
         "calibration",

@@ -185,11 +185,7 @@ class DualMachine(MachineMethods, Machine):
         norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
-    @property
-    def coef_(self) -> Any:
-        """w, one row for each output; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)
+    coef_ = property(weight_vector)
 
     def _keep(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         keys, targets = _keys_and_targets(fit)

@@ -97,11 +97,7 @@ class KernelSum:
 class KernelWeights(DualMachine):
     """A machine of dual problems whose kernel is a weighted sum of several."""
 
-    FITTED = fitted(
-        weights_=Array(None, required=True),
-        scales_=Array(None, required=True),
-        n_rounds_=Count(),
-    )
+    FITTED = fitted(weights_=Array(None, required=True), scales_=Array(None, required=True), n_rounds_=Count())
 
     _: KW_ONLY
     kernel: Any = ("linear", "poly", "rbf")

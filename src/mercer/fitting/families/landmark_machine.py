@@ -6,13 +6,14 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Data, Weights, freeze, host, matrix_columns, megabytes, n_samples, take
-from mercer.data.chunks import Chunk, Peeked, Stream, empty_targets, is_stream
+from mercer.data.chunks import Chunk, Stream, first_chunks, is_stream
 from mercer.data.merging import unmerged
 from mercer.engine import engine_of
 from mercer.fitting.families.shared_docs import shared_docs
@@ -150,7 +151,8 @@ class LandmarkMachine(OutputsMachine):
         _refuse_indefinite(cross)
         sample = None
         if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
-            sample = empty_targets(source.pool.X, source.pool.stands_for, source.target.Y.shape[1])
+            weight = source.pool.stands_for  # its kernel values alone are wanted
+            sample = Chunk(source.pool.X, np.zeros((len(weight), source.target.Y.shape[1])), weight)
         solve = partial(solve_nystrom, sample=sample, once=source.once)
         return Tasks([Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)])
 
@@ -192,19 +194,20 @@ class LandmarkMachine(OutputsMachine):
     def _stream_source(self, X: Data, rng: np.random.Generator) -> _Source:
         reader = self._stream_targets()
         stream = Stream(self, X, reader.read)
-        peeked: Peeked | None = None
+        first: list[Chunk] = []
         if stream.once:
             if isinstance(self.landmarks, str) and self.landmarks == "leverage":
                 raise ValueError(
                     "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
                     "callable that returns a fresh iterator, or landmarks='uniform'"
                 )
-            peeked = Peeked(stream, self._pool_size())
-        pool = draw(stream.chunks() if peeked is None else peeked.chunks, self._pool_size(), rng)
+            rest = stream.chunks()
+            first = first_chunks(rest, self._pool_size())
+        pool = draw(first if stream.once else stream.chunks(), self._pool_size(), rng)
         target = reader.settle()
 
         def chunks() -> Iterable[Chunk]:
-            for chunk in stream.chunks() if peeked is None else peeked.all():
+            for chunk in chain(first, rest) if stream.once else stream.chunks():
                 yield Chunk(chunk.X, reader.encode(chunk.Y), chunk.weight)
 
         return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)

@@ -160,11 +160,7 @@ class LeastSquaresMachine(OutputsMachine):
             "raise lam, scale the features, or leave out what is far from everything else"
         )
 
-    @property
-    def coef_(self) -> Any:
-        """The weights of the features, one row per output; only for a linear kernel."""
-        check_is_fitted(self)
-        return weight_vector(self)
+    coef_ = property(weight_vector)
 
 
 class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):
@@ -316,7 +312,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         check_consistent_length(read, target.Y)
         weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
         sums = self._sums_with(read, target.Y, weight, sign)
-        solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0, n_threads=limits.n_threads)
+        solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
         for name in fitted_names(self):

@@ -36,12 +36,7 @@ class LinearMachine(MachineMethods, Machine):
 
     _default_steps = 10_000  # Newton steps, or passes over the data
 
-    FITTED = fitted(
-        CERTIFIED,
-        n_features_in_=Count(required=True),
-        n_iter_=Count(),
-        solver_=Text(),
-    )
+    FITTED = fitted(CERTIFIED, n_features_in_=Count(required=True), n_iter_=Count(), solver_=Text())
 
     _: KW_ONLY
     max_time: float | None = None

@@ -126,31 +126,25 @@ def remarks_on_scale(
     n_free, n_used = len(np.unique(sample[inside])), len(np.unique(sample[beta != 0]))
     epsilon = getattr(machine, "epsilon", None)
     if n_used == 0 and epsilon and spread < 1 / _USUAL_FACTOR:
-        return [
-            (
-                f"all of y lies inside the tube of epsilon={epsilon:g}, so that f is a constant: half of y lies within "
-                f"{spread * _QUARTILES_APART:.2g}. Standardise y (sklearn.compose.TransformedTargetRegressor), or use "
-                f"{_scaled(machine, spread)}",
-                UserWarning,
-            )
-        ]
+        text = (
+            f"all of y lies inside the tube of epsilon={epsilon:g}, so that f is a constant: half of y lies within "
+            f"{spread * _QUARTILES_APART:.2g}. Standardise y (sklearn.compose.TransformedTargetRegressor), or use "
+            f"{_scaled(machine, spread)}"
+        )
+        return [(text, UserWarning)]
     # A fifth of the samples at their bound is enough to speak of: NuSVR keeps the share 1 − ν of them inside its tube.
-    if n_free > few or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR:
-        return []
-    if pull() >= spread:
+    if n_free > few or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR or pull() >= spread:
         return []
     reached = _spread(u())
     if reached >= 0.5 * spread:
         return []
     count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
-    return [
-        (
-            f"{count} samples end at their bound, so that f hardly follows y: its spread is {reached:.2g}, that of y "
-            f"{spread:.2g}. The price of errors is too small for targets of this size. Standardise y "
-            f"(sklearn.compose.TransformedTargetRegressor), or use {_scaled(machine, spread)}",
-            UserWarning,
-        )
-    ]
+    text = (
+        f"{count} samples end at their bound, so that f hardly follows y: its spread is {reached:.2g}, that of y "
+        f"{spread:.2g}. The price of errors is too small for targets of this size. Standardise y "
+        f"(sklearn.compose.TransformedTargetRegressor), or use {_scaled(machine, spread)}"
+    )
+    return [(text, UserWarning)]
 
 
 def _spread(values: Floats) -> float:

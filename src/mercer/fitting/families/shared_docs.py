@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from textwrap import dedent, indent
@@ -10,6 +11,22 @@ from typing import Any, Final, TypeVar
 # However deep: from Python 3.13 on, docstrings lose the indentation that all their lines share.
 _PLACE: Final = re.compile(r"^( *)%\((.+?)\)s\n", flags=re.MULTILINE)
 _SHARED: Final = {
+    "columns": """
+    drop : sequence of str, default=()
+        Columns to leave out.
+    only : sequence of str or None, default=None
+        Columns to take, and no others. What is named here is taken, even if it looks like an identifier.
+    categorical : sequence of str, default=()
+        Columns of categories, such as codes that are written as numbers.
+    numeric : sequence of str, default=()
+        Columns of numbers, whatever they are called; words among them are holes.
+    text : sequence of str, default=()
+        Columns of texts, of which the words are counted.
+    missing : {"impute", "drop"}, default="impute"
+        "drop" leaves rows with a hole out of training. In prediction holes are filled, since every row has an answer.
+    standardise : bool, default=True
+        False leaves numbers, and y of a regression, as they are.
+""",
     "kernel": """
     kernel : str, Kernel or callable, default="rbf"
         A name ("linear", "poly", "rbf", "sigmoid", "laplacian", "precomputed", ...), a kernel object, which may be
@@ -25,6 +42,18 @@ _SHARED: Final = {
         the variance; scikit-learn counts it once.
     coef0 : float, default=0.0
         The constant in the kernels named "poly" and "sigmoid".
+""",
+    "n_jobs": """
+    n_jobs : int, optional
+        Threads; None uses as many as BLAS would.
+""",
+    "cache_size": """
+    cache_size : float, default=1000
+        Memory in MB that a fit may use beyond the data.
+""",
+    "verbose": """
+    verbose : bool, default=False
+        Print a line a second; a notebook shows one line that is rewritten.
 """,
     "several kernels": """
     kernel : list of kernels, default=("linear", "poly", "rbf")
@@ -56,12 +85,9 @@ _SHARED: Final = {
         The most steps of that search; −1 stands for 100.
     max_time : float, optional
         Limit in seconds of what follows it.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(cache_size)s
+    %(verbose)s
+    %(n_jobs)s
 """,
     "class_weight": """
     class_weight : dict or "balanced", optional
@@ -94,8 +120,7 @@ _SHARED: Final = {
         Limit in seconds. A fit that meets a limit warns with the gap it has reached.
     random_state : int, RandomState or None, default=None
         Order of the samples in dual coordinate descent; None stands for one fixed order.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 """,
     "ridge bias": """
     bias : bool, default=True
@@ -107,27 +132,23 @@ _SHARED: Final = {
         it, also where it is singular; "cg" runs conjugate gradients preconditioned by landmarks and never stores K,
         which "auto" does where the factor would not fit into `cache_size`; "covariance" and "lsqr" are for linear
         kernels: a d × d matrix, or products with X alone. "qp" is an outside QP solver, as in `SVC`, for few samples.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
+    %(cache_size)s
     verbose : bool, default=False
         Print what is factored and, for "cg", a line a second.
     max_time : float, optional
         Limit in seconds of `fit`. "cg" then warns, returns what it has, and says so in `stop_reason_`. The others have
         nothing to return before their factor is done, and raise a TimeoutError. A decomposition ("eigen", and wherever
         the system is singular) is one call of LAPACK: once begun, it is finished, however long it takes.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 """,
     "ridge path": """
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
+    %(cache_size)s
     verbose : bool, default=False
         Print what is decomposed.
     max_time : float, optional
         Limit in seconds: a TimeoutError if there is no decomposition by then. Eigenvectors are one call of
         LAPACK: once begun, it is finished, however long it takes.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 """,
     "ridge grid": """
     lams : array, int or None, default=None
@@ -148,10 +169,8 @@ _SHARED: Final = {
         regression, to the squared distances of the samples in feature space for machines without C.
     gap_tol : float, optional
         Also go on until the duality gap is at most this share of the dual value.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+    %(cache_size)s
+    %(verbose)s
     max_iter : int, default=-1
         Limit on steps of the inner solver; −1 stands for max(10⁷, 100·n_samples).
     max_time : float, optional
@@ -165,8 +184,7 @@ _SHARED: Final = {
         Start `fit` from the last solution, and keep a copy of the training samples for `partial_fit`.
     random_state : ignored
         Nothing here is random.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 """,
     "dual attributes": """
     certificate_ : Certificate
@@ -220,14 +238,12 @@ _SHARED: Final = {
     cache_size : float, default=1000
         Memory in MB that a fit may use beyond the data. Where three matrices of n_samples² numbers fit, Newton systems
         are factorised; otherwise they are solved by preconditioned conjugate gradients.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+    %(verbose)s
     max_iter : int, default=-1
         Limit on Newton steps; −1 stands for 200.
     max_time : float, optional
         Limit in seconds. A fit that meets a limit warns, returns what it has, and says so in `stop_reason_`.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 """,
     "representer attributes": """
     certificate_ : Certificate
@@ -243,10 +259,7 @@ _SHARED: Final = {
         c, with f(x) = Σ_j c_j k(x_j, x) + b.
     intercept_ : array of shape (n_outputs,)
     n_iter_ : array of shape (n_outputs,)
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(kernel with its numbers)s
 """,
     "landmark parameters": """
     lam : float, default=1.0
@@ -263,10 +276,8 @@ _SHARED: Final = {
         Whether f has a constant b, which is not penalised.
     tol : float, default=1e-5
         Relative duality gap to reach, as computed from the true residual of the normal equations.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
-    verbose : bool, default=False
-        Print a line a second; a notebook shows one line that is rewritten.
+    %(cache_size)s
+    %(verbose)s
     max_iter : int, default=-1
         Limit on iterations; −1 stands for 1,000.
     max_time : float, optional
@@ -274,15 +285,13 @@ _SHARED: Final = {
         has, and says so in `stop_reason_`.
     random_state : int, RandomState or None
         For the choice of landmarks.
-    n_jobs : int, optional
-        Threads; None uses as many as BLAS would.
+    %(n_jobs)s
 """,
     "samples of a space": """
     n_landmarks : int, optional
         Project the samples onto the span of this many of them in feature space, drawn in proportion to the weights, for
         more samples than a kernel matrix has room for. None takes all samples, exactly.
-    cache_size : float, default=1000
-        Memory in MB that a fit may use beyond the data.
+    %(cache_size)s
     verbose : bool, default=False
         Print what is being done, a line a second at most.
     random_state : int, RandomState or None, default=None
@@ -307,12 +316,11 @@ _SHARED: Final = {
     dual_coef_ : array of shape (M, n_outputs)
     intercept_ : array of shape (n_outputs,)
     n_iter_ : int
-    kernel_ : Kernel
-        The kernel with its parameters as numbers.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    %(kernel with its numbers)s
 """,
     "leave-one-out estimate": """
+    Parameters
+    ----------
     model : SVC
         Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
         is looked for.
@@ -422,12 +430,6 @@ _SHARED: Final = {
     y : array of shape (n_samples,) or (n_samples, n_outputs)
         Their targets.
 """,
-    "new samples, noise": """
-    X : array, CSR matrix or list of strings
-        New samples.
-    noise : bool, default=False
-        Add the noise of a target of weight 1.
-""",
     "ax": """
     ax : matplotlib axes, optional
         Where to draw; default: a new figure.
@@ -450,8 +452,22 @@ _SHARED: Final = {
 Documented = TypeVar("Documented", bound=type | Callable[..., Any])
 
 
+# Added to the docstring of a method that takes samples alone and says no more of them.
+_SAMPLES_ALONE: Final = """
+
+Parameters
+----------
+X : array, CSR matrix or sequence of samples
+    As in `fit`; of a precomputed kernel, its values between these and the training samples.
+"""
+
+
 def shared_docs(thing: Documented) -> Documented:
     """Fill in the shared paragraphs of the docstring of a class, function or method, which may name others."""
+    for method in filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ()):
+        taken = method.__code__.co_varnames[: method.__code__.co_argcount]
+        if taken == ("self", "X") and method.__doc__ and "Parameters" not in method.__doc__:
+            method.__doc__ = inspect.cleandoc(method.__doc__) + _SAMPLES_ALONE
     while thing.__doc__ and _PLACE.search(thing.__doc__):  # there is none under python -OO
         thing.__doc__ = _PLACE.sub(
             lambda place: indent(dedent(_SHARED[place[2]]).lstrip("\n"), place[1]), thing.__doc__

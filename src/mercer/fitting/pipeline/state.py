@@ -165,7 +165,7 @@ class Number(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Tested(Kind):
+class Tested(Kind):
     """Values for which something `holds`, of the value and the model."""
 
     must: str
@@ -175,17 +175,17 @@ class _Tested(Kind):
         expect(self.holds(value, model), f"{name} must {self.must}")
 
 
-Flag = partial(_Tested, must="be true or false", holds=lambda value, _: isinstance(value, bool))
-Text = partial(_Tested, must="be text", holds=lambda value, _: isinstance(value, str))
-BoundKernel = partial(_Tested, must="be a kernel", holds=lambda value, _: isinstance(value, Kernel))
-Parameters = partial(_Tested, must="be parameters", holds=lambda value, _: isinstance(value, dict) and _is_text(value))
+Flag = partial(Tested, must="be true or false", holds=lambda value, _: isinstance(value, bool))
+Text = partial(Tested, must="be text", holds=lambda value, _: isinstance(value, str))
+BoundKernel = partial(Tested, must="be a kernel", holds=lambda value, _: isinstance(value, Kernel))
+Parameters = partial(Tested, must="be parameters", holds=lambda value, _: isinstance(value, dict) and _is_text(value))
 Shape = partial(
-    _Tested,
+    Tested,
     must="be the shape of the training samples",
     holds=lambda value, _: isinstance(value, tuple) and value != () and all(type(n) is int and n >= 0 for n in value),
 )
 Names = partial(
-    _Tested,
+    Tested,
     must="have a name for each feature",
     holds=lambda value, model: getattr(value, "shape", None) == (_size("features", model),) and _is_text(value),
 )
@@ -193,7 +193,7 @@ Names = partial(
 
 def Count(several: bool = False, **whether: Any) -> Kind:
     """A number of something: of steps, perhaps of each problem's."""
-    return _Tested(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
+    return Tested(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,9 @@ class Solutions(Generic[P]):
     beta: Floats
     lower: Floats
     upper: Floats
+    p: Floats
+    d: Floats
+    u: Floats
     variables: Indices
     samples: Indices
     coefficients: Floats
@@ -186,10 +189,13 @@ class Solutions(Generic[P]):
     if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
 
         def __getattr__(self, name: str) -> Any:
-            """The columns are made together, when one of them is first asked for."""
+            """The columns are made when they are first asked for, most of them together."""
             if name not in Solutions.__annotations__:
                 raise AttributeError(name)
-            self._join()
+            if name in _APART:
+                vars(self)[name] = _joined([_APART[name](one) for one in self._found])
+            else:
+                self._join()
             return vars(self)[name]
 
     def _join(self: Solutions[DualProblem]) -> None:
@@ -208,18 +214,6 @@ class Solutions(Generic[P]):
         self.row_ends = np.array([0, *accumulate(map(len, rows))])
 
     @property
-    def p(self: Solutions[DualProblem]) -> Floats:
-        return _joined([s.task.problem.p for s in self._found])
-
-    @property
-    def d(self: Solutions[DualProblem]) -> Floats:
-        return _joined([s.task.problem.d for s in self._found])
-
-    @property
-    def u(self) -> Floats:
-        return _joined([s.solution.u for s in self._found])
-
-    @property
     def gradient(self: Solutions[DualProblem]) -> Floats:
         return _joined([s.task.problem.gradient(s.solution.beta, s.solution.u) for s in self._found])
 
@@ -232,6 +226,14 @@ class Solutions(Generic[P]):
     def equalities(self: Solutions[DualProblem]) -> Indices:
         """How many each problem has."""
         return np.array([len(s.task.problem.totals) for s in self._found])
+
+
+# Columns that few ask for.
+_APART: dict[str, Callable[[Solved[Any]], Floats]] = {
+    "p": lambda one: one.task.problem.p,
+    "d": lambda one: one.task.problem.d,
+    "u": lambda one: one.solution.u,
+}
 
 
 def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions[Q]:
@@ -249,14 +251,13 @@ def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any]
     def solve(k: int) -> Solved[Q]:
         task, place, start = tasks[k], places[k], starts[k]
         begun, steps = solutions.begun(k)
-        report = progress.begin(task.name)
         if task.part is not None:  # only a Gram has parts
             gram = cast(Gram, place)
             place = gram.view(task.part) if len(task.part) < gram.n or task.blocks is not None else gram
-        limits = fit.limits.stop.after(steps) if steps else fit.limits.stop
-        asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1)
+        report, limits = progress.begin(task.name), fit.limits.stop.after(steps) if steps else fit.limits.stop
+        asked = replace(limits, tol=task.unit * limits.tol, n_threads=n_threads, alone=len(tasks) == 1, report=report)
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is in the proof, and refused there
-            solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun, report)
+            solution, proof = task.solve(task.problem, place, asked, start if begun is None else begun)
         progress.end()
         return Solved(task, replace(solution, steps=solution.steps + steps) if steps else solution, proof)
 
@@ -370,6 +371,7 @@ class PairSolutions(Solutions[DualProblem]):
             self._left, self._begun = left, set(unsolved)
         self.beta = self.coefficients = found.beta
         self.lower, self.upper = tasks.problem.lower, tasks.problem.upper
+        self.p, self.d, self.u = tasks.problem.p, tasks.problem.d, found.u
         self.samples = self.rows = tasks.layout.rows
         self.variables = self.row_ends = tasks.layout.offsets
 
@@ -422,21 +424,9 @@ class PairSolutions(Solutions[DualProblem]):
         return sums if bias == "regularized" else np.zeros(len(self))
 
     @property
-    def p(self) -> Floats:
-        return self.tasks.problem.p
-
-    @property
-    def d(self) -> Floats:
-        return self.tasks.problem.d
-
-    @property
     def gradient(self) -> Floats:
         return self.tasks.problem.gradient(self.beta, self.u)
 
     @property
     def equalities(self) -> Indices:
         return np.full(len(self), len(self.tasks.problem.totals))
-
-    @property
-    def u(self) -> Floats:
-        return self._results.u

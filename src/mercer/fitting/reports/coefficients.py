@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, host, sums_by
 from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
@@ -125,6 +126,7 @@ def conclude_support(model: Machine, fit: Fit, order: Indices) -> None:
 
 def weight_vector(model: Machine) -> Any:
     """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+    check_is_fitted(model)
     recipe = model.kernel_.recipe()
     if recipe is None or not recipe.linear:
         raise AttributeError(f"coef_ exists only for a linear kernel, and this one is {model.kernel_!r}")

@@ -25,7 +25,12 @@ class ShowsCertificate:
     """
 
     def _repr_html_inner(self) -> str:
-        return _with_certificate_below(self)
+        token = _SHOWN.set(_machine_of(self))
+        try:
+            body, end, rest = str(BaseEstimator._repr_html_inner(self)).rpartition("</body>")
+        finally:
+            _SHOWN.reset(token)
+        return f"{body}{_certificate(self)}{end}{rest}" if end else rest + _certificate(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         bundle = BaseEstimator._repr_mimebundle_(self, **kwargs)
@@ -39,15 +44,6 @@ class ShowsCertificate:
         if _SHOWN.get() is not _machine_of(self):
             attributes._repr_html_inner = lambda: plain() + _certificate(self)
         return attributes
-
-
-def _with_certificate_below(estimator: Any) -> str:
-    token = _SHOWN.set(_machine_of(estimator))
-    try:
-        body, end, rest = str(BaseEstimator._repr_html_inner(estimator)).rpartition("</body>")
-    finally:
-        _SHOWN.reset(token)
-    return f"{body}{_certificate(estimator)}{end}{rest}" if end else rest + _certificate(estimator)
 
 
 def _machine_of(model: Any) -> Any:

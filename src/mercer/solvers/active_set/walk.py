@@ -34,7 +34,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Solve, Stop
+from mercer.solution import Solution, Solve, Stop
 from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Family, KernelRows, Line, Near, Segment, Sets
 
 # Slacks and residuals within this of zero are ties, in units of f.
@@ -321,10 +321,8 @@ def _reach(problem: DualProblem, beta: Floats, F: np.ndarray, moves: Floats) -> 
 def exactly(solve: Solve) -> Solve:
     """A solver whose solution is made exact where that is possible and its certificate is the better for it."""
 
-    def solved(
-        problem: DualProblem, gram: Gram, stop: Stop, start: object = None, report: Report | None = None, /
-    ) -> tuple[Solution, Certificate]:
-        solution, certificate = solve(problem, gram, stop, start, report)
+    def solved(problem: DualProblem, gram: Gram, stop: Stop, start: object = None, /) -> tuple[Solution, Certificate]:
+        solution, certificate = solve(problem, gram, stop, start)
         if solution.stop_reason != "converged" or not _can_settle(problem, gram, solution):
             return solution, certificate
         try:

@@ -18,7 +18,7 @@ from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram, Provable
 from mercer.gram.stored_gram import StoredField
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.refine import Refinement, holding
@@ -44,32 +44,24 @@ Inner = Callable[[Floats, Floats | None, Precision, Stop, bool], Solution]
 
 
 def solve_certified(
-    problem: DualProblem,
-    gram: Gram,
-    stop: Stop,
-    start: Floats | None = None,
-    report: Report | None = None,
-    *,
-    shrinking: bool = True,
+    problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None = None, *, shrinking: bool = True
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not."""
     one_block, steps = is_one_block(problem, gram), 0
     known = gram.precisions == (np.float64,) and gram.positive_definite == "yes"
     if one_block and known and gram.proof is gram and stop.deadline == math.inf:
         start = _starting_point(problem, gram) if start is None else start
-        solution, certificate = _at_once(problem, gram, stop, start, report)
+        solution, certificate = _at_once(problem, gram, stop, start)
         if certificate is not None:
             return solution, certificate
         # What pair steps alone did not settle, or not to the last digit.
         start, steps, one_block = solution.beta, solution.steps, False
-    inner = partial(_decomposed, problem, gram, one_block, report)
+    inner = partial(_decomposed, problem, gram, one_block)
     solution, certificate = refined(problem, gram, stop.after(steps), start, inner, shrinking)
     return replace(solution, steps=steps + solution.steps), certificate
 
 
-def _at_once(
-    problem: DualProblem, gram: Gram, stop: Stop, start: Floats, report: Report | None
-) -> tuple[Solution, Certificate | None]:
+def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tuple[Solution, Certificate | None]:
     """A small problem's solution and, where it meets `stop`, its certificate; without one it is a better start.
 
     A fit of a hundred samples takes less time in the core than in the Python around it, so there is little of that: K
@@ -78,7 +70,7 @@ def _at_once(
     """
     K = gram.full(np.float64)
     u = _times(K, problem.row_coefficients(start, gram.n)) if start.any() else None
-    solution = solve_one_block(problem, gram, K, start, u, np.float64, stop, report)
+    solution = solve_one_block(problem, gram, K, start, u, np.float64, stop)
     if solution.stop_reason != "converged":
         return solution, None
     coefficients = problem.row_coefficients(solution.beta, gram.n)
@@ -211,7 +203,6 @@ def _decomposed(
     problem: DualProblem,
     gram: Gram,
     one_block: bool,
-    report: Report | None,
     beta: Floats,
     u: Floats | None,
     precision: Precision,
@@ -221,18 +212,18 @@ def _decomposed(
     """Block decomposition, continued on all variables if the certificate that follows will be expensive."""
     begun = 0
     if one_block:
-        block = solve_one_block(problem, gram, None, beta, u, precision, stop, report)
+        block = solve_one_block(problem, gram, None, beta, u, precision, stop)
         if block.stop_reason != "stalled":
             return block
         beta, begun = block.beta, block.steps
         u, stop = u if begun == 0 else None, stop.after(begun)
     field = gram.field(problem, beta, u, precision)
-    first = decompose(field, stop, report, shrinking)
+    first = decompose(field, stop, shrinking)
     first = replace(first, steps=begun + first.steps)
     over = first.stop_reason in ("max_iter", "max_time")
     if first.whole or over or coarse_pass(gram.proof):
         return first
     # In the solver's precision it is cheaper to find out whether the certificate can be good.
     field.unshrink()
-    rest = decompose(field, stop.after(first.steps - begun), report, shrinking)
+    rest = decompose(field, stop.after(first.steps - begun), shrinking)
     return replace(rest, steps=first.steps + rest.steps)

@@ -19,7 +19,7 @@ from mercer.arrays import Floats, Indices, Precision, inner
 from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.block_steps import StallWatch
 from mercer.solvers.dual.certified import refined, solve_certified
 
@@ -34,7 +34,6 @@ def solve_by_chunks(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     shrinking: bool = True,
     size: int | None = None,
@@ -43,16 +42,15 @@ def solve_by_chunks(
     size = gram.chunk_rows if size is None else size
     size = max(size, 4 * len(problem.totals) + 2)  # room for the worst pair of every group
     if size >= gram.n:
-        return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
+        return solve_certified(problem, gram, stop, start, shrinking=shrinking)
     gram = gram.streamed()
-    return refined(problem, gram, stop, start, partial(_chunk_by_chunk, problem, gram, size, report), shrinking)
+    return refined(problem, gram, stop, start, partial(_chunk_by_chunk, problem, gram, size), shrinking)
 
 
 def _chunk_by_chunk(
     problem: DualProblem,
     gram: Gram,
     size: int,
-    report: Report | None,
     beta: Floats,
     u: Floats | None,
     dtype: Precision,
@@ -80,7 +78,7 @@ def _chunk_by_chunk(
         old = problem.row_coefficients(beta.copy(), gram.n)
         fixed = u[rows] - part.product(old[rows])
         restricted = problem.restricted(chunk, rows, beta, fixed)
-        solution, _ = solve_certified(restricted, part, asked, beta[chunk], report, shrinking=shrinking)
+        solution, _ = solve_certified(restricted, part, asked, beta[chunk], shrinking=shrinking)
         change = solution.beta - beta[chunk]
         beta[chunk] = solution.beta
         assert solution.u is not None

@@ -22,7 +22,7 @@ from mercer.certificates.dual import certificate_of
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Field, Gram, Provable
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Stop, StopReason
+from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.block_steps import (
     BLOCK,
     FLOOR,
@@ -63,7 +63,7 @@ _FEWEST_CHANGES = 2_000_000
 _NEWTON_STEPS_SHARE = 1 / 200
 
 
-def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking: bool = True) -> Solution:
+def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached.
 
     Where the Gram asks for larger working sets than one block, this loop also solves the problem on each of them.
@@ -77,8 +77,9 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
     noise = RoundingNoise(gram, problem, field.beta)
     while True:
         violation = field.violation()[0]
-        if report is not None:
-            report(partial(_words, field, stop.done + steps, violation), stop.times_tol(violation))
+        if stop.report is not None:
+            reached = field.beta, field.u, stop.done + steps, violation, field.shrunk
+            stop.report(partial(line_of, problem, *reached), stop.times_tol(violation))
         if violation <= stop.tol:
             return Solution(field.beta, steps, "converged", not field.shrunk)
         left = stop.before_proof(field.beta)
@@ -102,7 +103,7 @@ def decompose(field: Field, stop: Stop, report: Report | None = None, shrinking:
         h, before = field.gradient(J), field.beta[J]
         if nested:
             asked = _inner_stop(stop.after(steps), goal, field.beta, J)
-            found = decompose(field.inside(J), asked, None, shrinking)
+            found = decompose(field.inside(J), asked, shrinking)
         else:
             found = blocks.solve(J, h, violation, replace(left.after(steps), tol=goal), everything)
         steps, after = steps + found.steps, found.beta
@@ -132,7 +133,7 @@ def _inner_stop(stop: Stop, tol: float, beta: Floats, J: Indices) -> Stop:
     """The limits of the problem on J: its proof is that of all variables, so the others' share is kept back as well."""
     others = beta.copy()
     others[J] = 0.0
-    return replace(stop.before_proof(others), tol=tol, proof_seconds=stop.proof_seconds)
+    return replace(stop.before_proof(others), tol=tol, proof_seconds=stop.proof_seconds, report=None)
 
 
 class _Blocks:
@@ -154,18 +155,9 @@ class _Blocks:
         except _core.OutOfTime:
             return Solution(before, 0, "max_time")
         most = (self._before_newton if everything and self._steps else INNER_STEPS) * len(J)
-        taken, left_over, reason = _core.smo(
-            K,
-            h,
-            after,
-            problem.lower[J],
-            problem.upper[J],
-            d,
-            problem.group[J],
-            stop.tol,
-            min(most, stop.max_iter),
-            stop.seconds,
-        )
+        box = (problem.lower[J], problem.upper[J], d, problem.group[J])
+        limits = (stop.tol, min(most, stop.max_iter), stop.seconds)
+        taken, left_over, reason = _core.smo(K, h, after, *box, *limits)
         if reason == "nonfinite":
             raise overflow(field.gram, np.abs(problem.upper - problem.lower))
         self._steps += taken
@@ -210,14 +202,7 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
 
 
 def solve_one_block(
-    problem: DualProblem,
-    gram: Gram,
-    K: Values | None,
-    beta: Floats,
-    u: Floats | None,
-    precision: Precision,
-    stop: Stop,
-    report: Report | None,
+    problem: DualProblem, gram: Gram, K: Values | None, beta: Floats, u: Floats | None, precision: Precision, stop: Stop
 ) -> Solution:
     """What `decompose` does first with such a problem, without the field that it does not need.
 
@@ -231,10 +216,10 @@ def solve_one_block(
         active.choose(np.arange(len(beta)))
         violation = active.ends()[0]
     h = problem.p if u is None else problem.gradient(beta, u)
-    if report is not None:
+    if stop.report is not None:
         start = np.zeros(gram.n) if u is None else u
         missed = stop.times_tol(violation) if violation < math.inf else math.nan
-        report(partial(line_of, problem, beta, start, stop.done, violation), missed)
+        stop.report(partial(line_of, problem, beta, start, stop.done, violation), missed)
     if violation <= stop.tol:
         return Solution(beta, 0, "converged")
     left = stop.before_proof(beta)
@@ -258,12 +243,8 @@ def solve_one_block(
     return Solution(after, steps, ends.get(reason, "stalled"))
 
 
-def _words(field: Field, steps: int, violation: float) -> str:
-    """A line about how far the loop is."""
-    return line_of(field.problem, field.beta, field.u, steps, violation, field.shrunk)
-
-
 def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
+    """A line about how far a solve is."""
     found = certificate_of(problem, beta, Ball(u, np.zeros(len(u))), "stationarity", "float64")
     told = violation if violation < math.inf else found.violation
     return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)

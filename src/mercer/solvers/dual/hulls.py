@@ -19,23 +19,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.hulls import (
-    Centring,
-    before_division,
-    hard_margin_certificate,
-    hard_margin_through_origin,
-)
+from mercer.certificates.hulls import Centring, before_division, hard_margin_certificate, hard_margin_through_origin
 from mercer.gram.gram import Gram
 from mercer.problems.classification import hulls, rho_and_b, soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Report, Solution, Solve, Stop
+from mercer.solution import Solution, Solve, Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.solver import Solver
 
@@ -58,33 +52,12 @@ _FIRST_C = 1e3
 _C_FACTOR = 100.0
 NOT_CENTRED = Centring()
 
-# ρ, which the coefficients of the hulls will be divided by.
-_RhoOf = Callable[[DualProblem, Certificate], float]
 
+def _distance(gram: Gram, beta: Floats, certificate: Certificate) -> tuple[bool, bool, bool]:
+    """Whether a certificate of a hull problem proves the hulls apart at β, whether they meet, and whether nearly so.
 
-@dataclasses.dataclass(frozen=True)
-class Distance:
-    """What a certificate says about the distance of the hulls: two bounds on its square, and the unit of both."""
-
-    below: float
-    above: float
-    unit: float
-
-    @property
-    def apart(self) -> bool:
-        return self.below > _ROUNDING_SHARE * self.unit
-
-    @property
-    def meet(self) -> bool:
-        return self.above <= _ROUNDING_SHARE * self.unit  # both are 0 if K is
-
-    @property
-    def hardly_apart(self) -> bool:
-        return not self.apart and self.above <= _TOUCHING_SHARE * self.unit
-
-
-def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
-    """The bounds that a certificate of a hull problem proves at β; samples that take no part do not count."""
+    Samples that take no part do not count.
+    """
     size = inner(np.sqrt(np.abs(gram.diagonal)), np.abs(beta))
     unit = size * size
     if not np.isfinite(unit):
@@ -93,17 +66,18 @@ def distance_of(gram: Gram, beta: Floats, certificate: Certificate) -> Distance:
             f"{np.abs(gram.diagonal).max():.3g}; scale them"
         )
     most = certificate.dual + certificate.gap  # no less than primal, and with what rounding may hide
-    return Distance(max(0.0, -2.0 * most), max(0.0, -2.0 * certificate.dual), unit)
+    below, above = (max(0.0, -2.0 * value) for value in (most, certificate.dual))  # bounds on its square
+    apart = below > _ROUNDING_SHARE * unit
+    return apart, above <= _ROUNDING_SHARE * unit, not apart and above <= _TOUCHING_SHARE * unit
 
 
-def half_of_square(problem: DualProblem, certificate: Certificate) -> float:
-    """ρ of the hard margin, ½‖w‖²: right to the gap, not only to the violation."""
-    return -certificate.dual
+def _rho(problem: DualProblem, certificate: Certificate, reduced: bool) -> float:
+    """What the coefficients of the hulls will be divided by.
 
-
-def reduced_rho(problem: DualProblem, certificate: Certificate) -> float:
-    """ρ of the reduced hulls, but at most the bound of one sample: LIBSVM's tolerance is before the division by ρ."""
-    return min(rho_and_b(certificate.b)[0], largest_rho(problem))
+    That is ½‖w‖² for the hard margin: right to the gap, not only to the violation. Of reduced hulls it counts for at
+    most the bound of one sample: LIBSVM's tolerance is before the division.
+    """
+    return min(rho_and_b(certificate.b)[0], largest_rho(problem)) if reduced else -certificate.dual
 
 
 def largest_rho(problem: DualProblem) -> float:
@@ -117,7 +91,6 @@ def solve_hulls(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
@@ -128,18 +101,18 @@ def solve_hulls(
     The machine's coefficients are those of the hulls divided by ρ, so a violation v here is one of v/ρ there. The proof
     of `reduced` hulls counts the roundings of that division, which comes later.
     """
-    solve = partial(inner_solver, report=report, shrinking=shrinking)
+    solve = partial(inner_solver, shrinking=shrinking)
+    solution, certificate = _nearest_points(problem, gram, stop, start, solve, reduced)
     if not reduced:
-        return _nearest_points(problem, gram, stop, start, solve, half_of_square)
-    solution, certificate = _nearest_points(problem, gram, stop, start, solve, reduced_rho)
+        return solution, certificate
     proof = before_division(certificate, problem, gram.proof, solution.beta)
-    if solution.stop_reason == "converged" and proof.violation > stop.tol * reduced_rho(problem, certificate):
+    if solution.stop_reason == "converged" and proof.violation > stop.tol * _rho(problem, certificate, reduced):
         solution = dataclasses.replace(solution, stop_reason="rounding floor")
     return solution, proof
 
 
 def _nearest_points(
-    problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None, solve: Solve, rho_of: _RhoOf
+    problem: DualProblem, gram: Gram, stop: Stop, start: Floats | None, solve: Solve, reduced: bool
 ) -> tuple[Solution, Certificate]:
     steps = 0
     lengths = np.abs(gram.diagonal)
@@ -148,21 +121,22 @@ def _nearest_points(
         typical = float(np.median(lengths)) or largest
     mass = float(np.abs(problem.totals).max())
     tol, least = _FIRST_TOL_SHARE * mass * typical or stop.tol, max(_LEAST_TOL_SHARE * mass * typical, _SMALLEST)
-    if rho_of is reduced_rho:
+    if reduced:
         tol = min(tol, _LIKELY_RHO * stop.tol * largest_rho(problem))
     while True:
         asked = dataclasses.replace(stop.after(steps), tol=tol)
         solution, certificate = solve(problem, gram, asked, start)
         start, steps = solution.beta, steps + solution.steps
         solution = dataclasses.replace(solution, steps=steps)
-        found, wanted = distance_of(gram, solution.beta, certificate), stop.tol * rho_of(problem, certificate)
-        if found.meet:
+        apart, meet, hardly_apart = _distance(gram, solution.beta, certificate)
+        wanted = stop.tol * _rho(problem, certificate, reduced)
+        if meet:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
-        if found.apart and certificate.violation <= wanted:
+        if apart and certificate.violation <= wanted:
             return dataclasses.replace(solution, stop_reason="converged"), certificate
         reason = solution.stop_reason if solution.stop_reason != "converged" or tol > least else "rounding floor"
         # Of reduced hulls, a larger ν is then of use. That hulls of all samples meet would have to be known.
-        if reason in ("stalled", "rounding floor") and found.hardly_apart and rho_of is reduced_rho:
+        if reason in ("stalled", "rounding floor") and hardly_apart and reduced:
             return dataclasses.replace(solution, stop_reason="no margin"), certificate
         if reason != "converged":
             return dataclasses.replace(solution, stop_reason=reason), certificate
@@ -178,7 +152,6 @@ def solve_hard_margin(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     shrinking: bool = True,
     inner_solver: Solver = solve_certified,
@@ -189,13 +162,12 @@ def solve_hard_margin(
     `centring` says what was done to the samples; a b whose rounding exceeds the tolerance is a "rounding floor".
     """
     if not len(problem.totals):
-        inner = partial(inner_solver, report=report, shrinking=shrinking)
-        return _through_origin(problem.p, gram, stop, start, inner)
+        return _through_origin(problem.p, gram, stop, start, partial(inner_solver, shrinking=shrinking))
     two = hulls(problem.p)
     if start is not None:
         half = 0.5 * float(np.abs(start).sum())
         start = two.nearest_feasible(start / half) if half > 0 else None
-    solution, certificate = solve_hulls(two, gram, stop, start, report, shrinking=shrinking, inner_solver=inner_solver)
+    solution, certificate = solve_hulls(two, gram, stop, start, shrinking=shrinking, inner_solver=inner_solver)
     rho = -certificate.dual
     if not rho > np.finfo(float).tiny:  # nothing can be divided by it
         proof = hard_margin_certificate(certificate, 1.0, 0.0, centring.moved)

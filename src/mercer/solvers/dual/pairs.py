@@ -53,11 +53,8 @@ class PairResults:
 def fitting_pairs(problem: DualProblem, layout: Layout, sparse: bool = False) -> Indices:
     """Which pairs `solve_together` can solve, of problems whose variables come one after another."""
     small = np.diff(layout.offsets) <= (_MOST_SPARSE_VARIABLES if sparse else _MOST_VARIABLES)
-    return np.flatnonzero(small & _is_simple(problem))
-
-
-def _is_simple(problem: DualProblem) -> bool:
-    return len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
+    simple = len(problem.totals) <= 1 and not problem.totals.any() and not problem.twins
+    return np.flatnonzero(small & simple)
 
 
 def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop, n_threads: int) -> PairResults | None:

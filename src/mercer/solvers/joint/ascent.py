@@ -23,7 +23,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import certify_joint
 from mercer.gram.gram import Gram, JointField
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Solution, Stop
+from mercer.solution import Solution, Stop
 from mercer.solvers.block_steps import (
     BLOCK,
     FLOOR,
@@ -49,13 +49,7 @@ _SLOW_SHARE = 0.25
 
 
 def solve_joint(
-    problem: JointProblem,
-    gram: Gram,
-    stop: Stop,
-    start: Floats | None = None,
-    report: Report | None = None,
-    *,
-    shrinking: bool = True,
+    problem: JointProblem, gram: Gram, stop: Stop, start: Floats | None = None, *, shrinking: bool = True
 ) -> tuple[Solution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; refined as for the other machines."""
     beta: Floats = np.zeros((problem.n, problem.n_classes)) if start is None else start
@@ -67,7 +61,7 @@ def solve_joint(
     ask = Refinement(stop, holding(gram.precisions, size), shrinking, lambda beta: FLOOR * _noise(gram, problem, beta))
     while True:
         field = gram.joint_field(problem, beta, u, ask.precision)
-        solution = (balance if problem.balanced else ascend)(field, ask.asked, report, ask.shrinking)
+        solution = (balance if problem.balanced else ascend)(field, ask.asked, ask.shrinking)
         beta, problem = problem.within_bounds(solution.beta), field.problem
         begun = time.monotonic()
         certificate, u = certify_joint(problem, gram.proof, beta, ask.asked.tol)
@@ -77,7 +71,7 @@ def solve_joint(
             return dataclasses.replace(solution, beta=beta, steps=ask.steps, stop_reason=reason, u=u), certificate
 
 
-def balance(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
+def balance(field: JointField, stop: Stop, shrinking: bool) -> Solution:
     """Ascent with free biases, by the method of multipliers; at the end the field's problem holds its b.
 
     Σ_i β_ik = 0 is enforced by a multiplier b_k and a penalty ½μ(Σ_i β_ik)², which is the kernel k + μ; after each
@@ -91,7 +85,7 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
     for rounds in range(1, _ROUNDS + 1):
         field.set_problem(dataclasses.replace(problem, shift=penalty, b=b, balanced=False))
         asked = dataclasses.replace(stop.after(steps), tol=tol)
-        solution = ascend(field, asked, report, shrinking)
+        solution = ascend(field, asked, shrinking)
         steps += solution.steps
         missing = largest * float(np.abs(solution.beta.sum(axis=0)).max())  # what removing it may do to the excess
         b = field.problem.offsets(solution.beta)
@@ -108,15 +102,14 @@ def balance(field: JointField, stop: Stop, report: Report | None, shrinking: boo
     return Solution(rebalanced(problem, solution.beta, e, 0.5 * stop.tol), steps, solution.stop_reason)
 
 
-def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool) -> Solution:
+def ascend(field: JointField, stop: Stop, shrinking: bool) -> Solution:
     """Move the field until its running violation is at most `stop.tol`, or a limit is reached."""
     problem, gram = field.problem, field.gram
     q = min(problem.n if problem.n <= _ONE_BLOCK_SAMPLES else BLOCK, largest_block(gram))
     steps, watch = 0, StallWatch()
     while True:
         violation = field.violation()
-        if report is not None:
-            report(partial(_words, field, stop.done + steps, violation), stop.times_tol(violation))
+        stop.tell(partial(_words, field, stop.done + steps, violation), stop.times_tol(violation))
         if violation <= stop.tol:
             if not field.shrunk:
                 return Solution(field.beta, steps, "converged")
@@ -134,18 +127,10 @@ def ascend(field: JointField, stop: Stop, report: Report | None, shrinking: bool
         J = field.violators(q, KEPT_SHARE)
         before, e = field.beta[J], field.excess(J)
         after = before.copy()
-        taken, _, reason = _core.joint(
-            field.block(J),
-            e,
-            after,
-            problem.y[J],
-            problem.C[J],
-            problem.shared,
-            problem.shift,
-            max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol),
-            min(INNER_STEPS * len(J), stop.max_iter - steps),
-            left.seconds,
-        )
+        goal = max(INNER_SHARE * violation if len(J) < problem.n else 0.0, 0.5 * stop.tol)
+        machine = (problem.y[J], problem.C[J], problem.shared, problem.shift)
+        limits = (goal, min(INNER_STEPS * len(J), stop.max_iter - steps), left.seconds)
+        taken, _, reason = _core.joint(field.block(J), e, after, *machine, *limits)
         if reason == "nonfinite":
             raise overflow(gram, problem.C)
         steps += taken

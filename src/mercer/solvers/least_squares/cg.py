@@ -15,14 +15,13 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Precision
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import Apply, LowRank, ResidualCheck, conjugate_gradient_to_gap, tall_factor
 from mercer.solvers.deadline import ProofTime
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
 from mercer.solvers.solver import refuses
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.
@@ -38,13 +37,11 @@ def _indefinite(problem: LeastSquares, gram: Gram) -> str | None:
 
 
 @refuses(_indefinite)
-def solve_cg(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_cg(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution to a relative gap below 1e-10; the constant 1 as one more right-hand side eliminates a bias."""
     stop = replace(stop, tol=min(stop.gap_tol, _AIM))
     sides = [problem.mean, np.ones((problem.n, 1))] if problem.bias else [problem.mean]
-    found = solve_ridge(gram, np.column_stack(sides), problem.lam, stop, problem.total, report)
+    found = solve_ridge(gram, np.column_stack(sides), problem.lam, stop, problem.total)
     C = found.C[:, : problem.n_outputs]
     one = found.C[:, -1]
     if problem.bias and one.any():  # before the first step there is nothing to take away
@@ -70,13 +67,7 @@ class RidgeSolution:
 
 
 def solve_ridge(
-    gram: Gram,
-    Y: Floats,
-    lam: float,
-    stop: Stop,
-    weight: Floats | None = None,
-    report: Report | None = None,
-    landmarks: int | None = None,
+    gram: Gram, Y: Floats, lam: float, stop: Stop, weight: Floats | None = None, landmarks: int | None = None
 ) -> RidgeSolution:
     """Kernel ridge regression without a bias, by preconditioned conjugate gradients; K is never stored.
 
@@ -109,7 +100,6 @@ def solve_ridge(
         precondition,
         lambda gap: np.sqrt(gap * 2 / lam),
         stop,
-        report,
         precisions=gram.precisions,
         check_seconds=2 * check_seconds,  # the certificate takes as long
     )

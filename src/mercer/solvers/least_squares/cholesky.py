@@ -14,26 +14,29 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.arrays import Floats, Precision, gamma
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_solution, is_exact
 from mercer.gram.gram import Factor, Gram, Kept
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import Report, Stop
+from mercer.solution import Stop
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, factor_bytes, memory_error, residual_share
+from mercer.solvers.least_squares.solution import (
+    LeastSquaresSolution,
+    Proven,
+    factor_bytes,
+    memory_error,
+    residual_share,
+)
 from mercer.solvers.least_squares.spectrum import solve_eigen
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500
 
 
-def solve_cholesky(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_cholesky(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution to rounding, whatever `stop` asks for; through eigenvalues where the matrix is singular."""
     n, lam = problem.n, problem.lam
     if lam == 0:
-        return solve_eigen(problem, gram, stop, start, report)
+        return solve_eigen(problem, gram, stop)
     if factor_bytes(n, np.float32) > gram.budget:
         raise memory_error(f"the kernel matrix of {n:,} samples", factor_bytes(n, np.float32), gram.budget)
     for dtype in _precisions(gram):
@@ -44,8 +47,7 @@ def solve_cholesky(
                 gram.budget,
                 "a larger lam, for which float32 suffices, or NystromRLS",
             )
-        if report is not None:
-            report(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
+        stop.tell(partial("{} factor of {:,} samples".format, np.dtype(dtype).name, n))
         found = solve_in_precision(problem, gram, dtype, stop)
         if found is not None:
             beta, certificate = certify_solution(problem, gram.proof, found.C, found.U, found.errors)
@@ -60,7 +62,7 @@ def solve_cholesky(
                 stop_reason="converged" if is_exact(problem, certificate) else stop.limit(0) or "rounding floor",
             )
             return solution, certificate
-    return solve_eigen(problem, gram, stop, start, report)
+    return solve_eigen(problem, gram, stop)
 
 
 def _precisions(gram: Gram) -> tuple[Precision, ...]:

@@ -17,7 +17,6 @@ import scipy.sparse.linalg as spla
 
 from mercer import _core
 from mercer.arrays import Floats
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import is_exact
 from mercer.certificates.sums import certify_sums, sums_are_exact
 from mercer.certificates.weights import certify_weights
@@ -27,9 +26,9 @@ from mercer.gram.protocols import LinearGram
 from mercer.gram.sums import Sums
 from mercer.kernels.matrices import over_all_columns
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven, covariance_bytes, memory_error
 from mercer.solvers.ridge_factor import Factor, ridge_factor
 from mercer.solvers.solver import Refusal, refuses
 
@@ -112,17 +111,14 @@ def only_linear(solver: str) -> Refusal:
 
 
 @refuses(only_linear("covariance"))
-def solve_covariance(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_covariance(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
     linear = gram.linear
     assert linear is not None
     d = linear.d
     if covariance_bytes(d) > gram.budget:
         raise memory_error(f"the covariance of {d:,} features", covariance_bytes(d), gram.budget, "solver='lsqr'")
-    if report is not None:
-        report(partial("covariance of {:,} features".format, d))
+    stop.tell(partial("covariance of {:,} features".format, d))
     with in_time(stop):
         sums = linear.sums(problem)
     mean = sums.x if problem.bias else None
@@ -172,21 +168,11 @@ def refined_weights(
     return W
 
 
-def solve_sums(
-    problem: RidgeProblem,
-    sums: Sums,
-    stop: Stop,
-    start: object = None,
-    report: Report | None = None,
-    *,
-    scale: float = 1.0,
-    n_threads: int = 1,
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_sums(problem: RidgeProblem, sums: Sums, stop: Stop, start: object = None, *, scale: float = 1.0) -> Proven:
     """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
     lam = problem.lam / scale
-    if report is not None:
-        report(partial("covariance of {:,} features".format, len(sums.x)))
-    inverse = RidgeInverse(sums.xx, lam, n_threads)
+    stop.tell(partial("covariance of {:,} features".format, len(sums.x)))
+    inverse = RidgeInverse(sums.xx, lam, stop.n_threads)
     W = inverse(sums.xy)
     for _ in range(2):  # from sums alone no more can be gained
         W = W + inverse(sums.xy - sums.xx @ W - lam * W)
@@ -204,15 +190,12 @@ def solve_sums(
 
 
 @refuses(only_linear("lsqr"))
-def solve_lsqr(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_lsqr(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
     wide = gram.linear
     assert wide is not None
     linear, used = wide.without_empty_columns()
-    if report is not None:
-        report(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
+    stop.tell(partial("{} outputs of {:,} samples by LSQR".format, problem.n_outputs, problem.n))
     with in_time(stop):
         W, b, centre, steps = _weights(linear, problem)
     beta, certificate = certify_weights(problem, linear, W, b, None if linear.sparse else centre)

@@ -31,7 +31,7 @@ from mercer.certificates.landmarks import certify_landmarks, doubted, landmark_g
 from mercer.data.chunks import Chunk
 from mercer.gram.protocols import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap, jittered_factor
 from mercer.solvers.deadline import in_time
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
@@ -68,7 +68,6 @@ def solve_nystrom(
     cross: Cross,
     stop: Stop,
     start: object = None,
-    report: Report | None = None,
     *,
     sample: Chunk | None = None,
     once: bool = False,
@@ -113,7 +112,6 @@ def solve_nystrom(
         preconditioner.solve,
         lambda gap: np.sqrt(2 * lam * gap),
         stop,
-        report,
         safety=0.25,
         check_seconds=check_seconds,
     )

@@ -30,12 +30,13 @@ from mercer.gram.gram import Eigensystem, Gram
 from mercer.gram.protocols import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.long_calls import expect_in_time
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.linear import refined_weights, solve_covariance
 from mercer.solvers.least_squares.solution import (
     REMEDY,
     LeastSquaresSolution,
+    Proven,
     linear_spectrum_bytes,
     memory_error,
     residual_share,
@@ -247,9 +248,7 @@ class SpectralFit:
         return np.asarray(inside[:, :-1] + np.maximum(outside, 0.0)[:, None])
 
 
-def solve_eigen(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, report: Report | None = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_eigen(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution to rounding, whatever `stop` asks for, also where the matrix is singular."""
     n = problem.n
     if spectrum_bytes(n) > gram.budget:
@@ -259,14 +258,13 @@ def solve_eigen(
             gram.budget,
             f"a larger lam, {REMEDY}",
         )
-    if report is not None:
-        report(partial("eigenvalues of {:,} samples".format, n))
+    stop.tell(partial("eigenvalues of {:,} samples".format, n))
     with in_time(stop):  # what follows takes no time beside the decomposition
         spectrum = spectrum_of(gram, problem, stop)
     return solution_of(problem, gram, SpectralFit(problem, spectrum))
 
 
-def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
+def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
     """The solution for the problem's λ from a decomposition."""
     lam, inverse = problem.lam, fit.inverse(problem.lam)
     rank = int(np.count_nonzero(inverse))
@@ -341,7 +339,6 @@ def solve_path(
     gram: Gram,
     stop: Stop,
     start: object = None,
-    report: Report | None = None,
     *,
     lams: Floats | int,
     score: Score,
@@ -357,8 +354,7 @@ def solve_path(
     needed = spectrum_bytes(n) if linear is None else linear_spectrum_bytes(linear.n, linear.d)
     if needed > gram.budget:
         raise memory_error(f"decomposing the matrix of {n:,} samples", needed, gram.budget)
-    if report is not None:
-        report(partial("eigenvalues of {:,} samples".format, n))
+    stop.tell(partial("eigenvalues of {:,} samples".format, n))
     with in_time(stop):
         spectrum = spectrum_of(gram, problem, stop) if linear is None else linear_spectrum_of(linear, problem, stop)
         fit = SpectralFit(problem, spectrum)
@@ -379,9 +375,7 @@ def best_of(scores: Floats) -> int:
     return int(np.flatnonzero(scores == scores.min())[-1])
 
 
-def _from_svd(
-    problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit
-) -> tuple[LeastSquaresSolution, Certificate]:
+def _from_svd(problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit) -> Proven:
     """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
     sparse, mass = linear.sparse, problem.mass
     x, y = np.zeros(linear.d), np.zeros(problem.n_outputs)

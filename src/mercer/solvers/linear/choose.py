@@ -27,7 +27,7 @@ from mercer.arrays import inner
 from mercer.certificates.certificate import Certificate
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.linear.newton import FEW_COLUMNS, few_columns, newton
 from mercer.solvers.linear.referee import LinearSolution, Point, Referee
 from mercer.solvers.qp import NAMES, solve_linear_by_qp
@@ -51,7 +51,6 @@ def solve_linear(
     rows: Rows,
     stop: Stop,
     start: LinearSolution | None = None,
-    report: Report | None = None,
     *,
     solver: str = "auto",
     seed: int = 0,
@@ -59,7 +58,7 @@ def solve_linear(
 ) -> tuple[LinearSolution, Certificate]:
     """A solution whose certificate says that `stop` is met, or why it is not; `solver` is "auto" or one of METHODS."""
     method, why = choose(rows) if solver == "auto" else (METHODS[solver], "asked for")
-    referee = Referee(problem, rows, stop, report)
+    referee = Referee(problem, rows, stop)
     begin = None if start is None else Point(start.w, float(start.b), start.beta)
     if method == "newton":
         last = newton(referee, begin, referee.judge)
@@ -115,26 +114,11 @@ def descend(referee: Referee, start: Point | None, max_passes: int, seed: int, s
     passes, factor = 0 if start is None else start.steps, 1.0
     while True:
         before, left = float(beta.sum()), max(0, max_passes - passes)
-        taken, _, _, ended = steps.descend(
-            problem.p - origin if multipliers else problem.p,
-            problem.lower,
-            problem.upper,
-            problem.d,
-            problem.epsilon,
-            rows.lengths,
-            B,
-            beta,
-            w,
-            b,
-            problem.value(beta, inner(w, w)) - origin * before,
-            not multipliers,
-            state,
-            factor * stop.tol,
-            factor * stop.gap_tol,
-            min(left, 5) if multipliers else left,
-            stop.seconds,
-            shrinking,
-        )
+        p = problem.p - origin if multipliers else problem.p
+        fixed = (problem.lower, problem.upper, problem.d, problem.epsilon, rows.lengths)
+        value = problem.value(beta, inner(w, w)) - origin * before
+        limits = (factor * stop.tol, factor * stop.gap_tol, min(left, 5) if multipliers else left, stop.seconds)
+        taken, _, _, ended = steps.descend(p, *fixed, B, beta, w, b, value, not multipliers, state, *limits, shrinking)
         # A call that converges within its first pass counts as one, so that the limit is reached in the end.
         passes += taken if ended == "unsettled" and not multipliers else max(min(1, left), taken)
         if ended == "unsettled" and not multipliers and passes < max_passes:

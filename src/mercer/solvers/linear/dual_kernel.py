@@ -19,7 +19,7 @@ from mercer.gram.gram import Gram
 from mercer.gram.protocols import Rows
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Report, Solution, Stop
+from mercer.solution import Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.referee import LinearSolution
@@ -66,7 +66,6 @@ def solve_by_rows(
     gram: Gram,
     stop: Stop,
     start: Floats | None = None,
-    report: Report | None = None,
     *,
     linear: LinearProblem,
     rows_of: Callable[[], Rows],
@@ -77,7 +76,7 @@ def solve_by_rows(
         n = problem.n_variables
         most = max(_PAIR_STEPS_PER_VARIABLE * n, _FEWEST_CHANGES // max(1, n))
         few = replace(stop, max_iter=min(stop.max_iter, most))
-        early, certificate = solve_certified(problem, gram, few, start, report, shrinking=shrinking)
+        early, certificate = solve_certified(problem, gram, few, start, shrinking=shrinking)
         # This much of a gap a violation of tol can leave, so the rest is rounding, which sums over samples do not have.
         width = float((problem.upper - problem.lower).sum())
         if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
@@ -93,7 +92,7 @@ def solve_by_rows(
         point = LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
     asked, steps = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0
     for _ in range(_ROUNDS):
-        point, _ = solve_linear(linear, rows, asked, point, report, shrinking=shrinking)
+        point, _ = solve_linear(linear, rows, asked, point, shrinking=shrinking)
         steps = max(steps, point.steps)
         late = point.stop_reason == "max_time"  # a correction would take too long
         corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
@@ -107,7 +106,7 @@ def solve_by_rows(
             break
         asked = replace(asked, gap_tol=_GAP_FACTOR * asked.gap_tol)
     # Rounding, or a problem that steps in w do not settle: the kernel machine goes on from here.
-    return solve_certified(problem, gram, stop, start, report, shrinking=shrinking)
+    return solve_certified(problem, gram, stop, start, shrinking=shrinking)
 
 
 def nearer(problem: LinearProblem, rows: Rows, w: Floats, beta: Floats) -> Floats:

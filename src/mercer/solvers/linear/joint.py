@@ -23,7 +23,7 @@ from mercer.certificates.joint import certify_joint_rows
 from mercer.gram.gram import Gram
 from mercer.gram.protocols import Rows
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.linear.choose import crawls
 from mercer.solvers.linear.referee import LinearSolution, certificate_words
@@ -43,7 +43,6 @@ def solve_joint_linear(
     rows: Rows,
     stop: Stop,
     start: LinearSolution | None = None,
-    report: Report | None = None,
     *,
     seed: int = 0,
     shrinking: bool = True,
@@ -54,7 +53,9 @@ def solve_joint_linear(
     `gram` makes the Gram matrix of the rows, if there may be one.
     """
     B, steps = math.sqrt(problem.shift), rows.descent
-    beta = np.zeros((rows.n, problem.n_classes)) if start is None else _within_bounds(problem, start.beta)
+    beta = np.zeros((rows.n, problem.n_classes))
+    if start is not None:
+        beta = np.ascontiguousarray(problem.within_bounds(start.beta))
     if steps is None:
         if gram is None:
             raise ValueError(
@@ -62,32 +63,19 @@ def solve_joint_linear(
                 "their Gram matrix, and there is none; use multi_class='ovr'"
             )
         begin = beta, certify_joint_rows(problem, rows, beta)[1].violation
-        return _by_ascent(problem, rows, stop, begin, report, gram(), 0, _ALONE)
+        return _by_ascent(problem, rows, stop, begin, gram(), 0, _ALONE)
     W = np.array([rows.transposed(np.ascontiguousarray(column)) for column in beta.T])
     state, passes, factor = np.array([seed], dtype=np.uint64), 0, 1.0
     pause, before = _FIRST_PAUSE, math.inf
     while True:
         # Afresh from β, which drops the rounding that many small steps have added up.
         flat, w, w_bias = beta.ravel(), np.ascontiguousarray(W.T).ravel(), B * beta.sum(axis=0)
-        taken, _, _, ended = steps.descend_joint(
-            problem.y.astype(np.int64, copy=False),
-            problem.C,
-            rows.lengths,
-            B,
-            flat,
-            w,
-            w_bias,
-            state,
-            factor * stop.tol,
-            factor * stop.gap_tol,
-            min(stop.max_iter, pause) - passes,
-            stop.seconds,
-            shrinking,
-        )
+        fixed = (problem.y.astype(np.int64, copy=False), problem.C, rows.lengths, B)
+        limits = (factor * stop.tol, factor * stop.gap_tol, min(stop.max_iter, pause) - passes, stop.seconds)
+        taken, _, _, ended = steps.descend_joint(*fixed, flat, w, w_bias, state, *limits, shrinking)
         passes += taken
         W, certificate = certify_joint_rows(problem, rows, beta)
-        if report is not None:
-            report(partial(certificate_words, passes, certificate), stop.missed(certificate))
+        stop.tell(partial(certificate_words, passes, certificate), stop.missed(certificate))
         reason: StopReason | None = "converged" if stop.met(certificate) else stop.limit(passes)
         if reason is None and factor < _FLOOR:
             reason = "rounding floor"
@@ -100,25 +88,18 @@ def solve_joint_linear(
             # The Gram matrix of 3,000 samples (72 MB) is one block for the ascent.
             if gram is not None and rows.n <= 3000 and crawls(before, missed, pause, _FIRST_PAUSE):
                 begin = beta, certificate.violation
-                return _by_ascent(problem, rows, stop, begin, report, gram(), passes, _ASCENT)
+                return _by_ascent(problem, rows, stop, begin, gram(), passes, _ASCENT)
             before, pause = missed, 2 * pause
 
 
 def _by_ascent(
-    problem: JointProblem,
-    rows: Rows,
-    stop: Stop,
-    begin: tuple[Floats, float],
-    report: Report | None,
-    gram: Gram,
-    passes: int,
-    words: str,
+    problem: JointProblem, rows: Rows, stop: Stop, begin: tuple[Floats, float], gram: Gram, passes: int, words: str
 ) -> tuple[LinearSolution, Certificate]:
     """The ascent's outcome from a β and its violation, proven on the rows; a pass is as many steps as rows."""
     beta, violation = begin
     tol = min(stop.tol, 0.5 * violation)  # finite, where only the gap is asked for
     left = replace(stop, tol=tol, max_iter=(stop.max_iter - passes) * rows.n)
-    found, _ = solve_joint(problem, gram, left, beta, report)
+    found, _ = solve_joint(problem, gram, left, beta)
     passes += -(-found.steps // rows.n)
     W, certificate = certify_joint_rows(problem, rows, found.beta)
     reason: StopReason = found.stop_reason
@@ -127,9 +108,3 @@ def _by_ascent(
     elif reason == "converged":
         reason = "rounding floor"  # the proof from the rows themselves differs from that of their Gram matrix
     return LinearSolution(W, np.array(certificate.b), found.beta, passes, reason, words), certificate
-
-
-def _within_bounds(problem: JointProblem, beta: Floats) -> Floats:
-    """β with each sample's coefficients scaled down to its own bound."""
-    total = beta[np.arange(problem.n), problem.y]
-    return np.ascontiguousarray(beta * np.minimum(1.0, problem.C / np.maximum(total, problem.C))[:, None])

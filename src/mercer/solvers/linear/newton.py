@@ -60,7 +60,7 @@ def newton(referee: Referee, start: Point | None, judge: Judge, max_work: float 
         m = rows.n // _PILOT_SHARE
         if m >= max(_PILOT_ROWS, _PILOT_ROWS_PER_COLUMN * (rows.d + 1)):
             # A pilot's point is only a start, so that its own estimate of the gap will do.
-            asked = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP)
+            asked = replace(referee.stop, tol=np.inf, gap_tol=_PILOT_GAP, report=None)
             pilot = newton(Referee(problem.first(m, rows.n / m), rows.first(m), asked), None, lambda point: 0.0)
             start = replace(pilot, beta=np.zeros(rows.n))
             smoothing *= _AFTER_PILOT

@@ -11,7 +11,7 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.linear import certify_linear
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Report, Stop, StopReason, Words
+from mercer.solution import Stop, StopReason, Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class Referee:
     Each way of judging a point certifies and reports it, and says what it misses.
     """
 
-    def __init__(self, problem: LinearProblem, rows: Rows, stop: Stop, report: Report | None = None) -> None:
-        self.problem, self.rows, self.stop, self._report = problem, rows, stop, report
+    def __init__(self, problem: LinearProblem, rows: Rows, stop: Stop) -> None:
+        self.problem, self.rows, self.stop = problem, rows, stop
         self.best: tuple[Point, Certificate] | None = None
 
     def judge(self, point: Point) -> float:
@@ -78,15 +78,12 @@ class Referee:
     def _certify(self, point: Point) -> float:
         certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
         missed = self.stop.missed(certificate)
-        if self._report is not None:
-            self._report(partial(certificate_words, point.steps, certificate), missed)
-        if missed <= 1 or self.best is None or self._improves(certificate, self.best[1]):
+        self.stop.tell(partial(certificate_words, point.steps, certificate), missed)
+        best = None if self.best is None else self.best[1]
+        # A point that meets the goal never gives way to one that does not.
+        if missed <= 1 or best is None or (certificate.gap <= best.gap and not self.stop.met(best)):
             self.best = (point, certificate)
         return missed
-
-    def _improves(self, certificate: Certificate, best: Certificate) -> bool:
-        """Whether the gap is less; a point that meets the goal never gives way to one that does not."""
-        return certificate.gap <= best.gap and not self.stop.met(best)
 
 
 def certificate_words(steps: int, certificate: Certificate) -> str:

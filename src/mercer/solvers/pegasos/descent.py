@@ -18,7 +18,7 @@ from mercer.certificates.descent import FeatureSpace, certify_descent
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram
 from mercer.problems.pegasos import PegasosProblem
-from mercer.solution import Report, Stop, StopReason
+from mercer.solution import Stop, StopReason
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.pegasos.iterates import Counts, Iterates, Trail, draw, one_pass
@@ -75,9 +75,8 @@ class LinearSpace:
             _core.pegasos_dense(self.X, *rest)
 
     def split(self, rows: Indices, others: Indices) -> tuple[LinearSpace, Outputs]:
-        return LinearSpace(take(self.X, rows), bias=self.bias), LinearSpace(
-            take(self.X, others), bias=self.bias
-        ).outputs
+        kept, left_out = (LinearSpace(take(self.X, some), bias=self.bias) for some in (rows, others))
+        return kept, left_out.outputs
 
     def outputs(self, w: Floats) -> Floats:
         d = self.X.shape[1]
@@ -144,20 +143,9 @@ class KernelSpace:
         t, done = iterates.t, 0
         while True:
             made, scale, mass, norm2 = _core.pegasos_kernel(
-                self._rows,
-                self._slot,
-                self.shift,
-                u,
-                signs,
-                draws[done:],
-                call.lam,
-                t + done,
-                call.project,
-                float(iterates.norm2[machine]),
-                theta[old:],
-                total[old:],
-                counts,
-            )
+                self._rows, self._slot, self.shift, u, signs, draws[done:], call.lam, t + done, call.project,
+                float(iterates.norm2[machine]), theta[old:], total[old:], counts,
+            )  # fmt: skip
             total[:old] += mass * theta[:old]
             theta[:old] *= scale
             iterates.norm2[machine] = norm2
@@ -229,13 +217,7 @@ class EarlyStopping:
     """
 
     def __init__(
-        self,
-        held_out: PegasosProblem,
-        outputs: Callable[[Floats], Floats],
-        average: str,
-        tol: float,
-        patience: int,
-        rise: float | None = None,
+        self, held_out: PegasosProblem, outputs: Outputs, average: str, tol: float, patience: int, rise: float | None
     ) -> None:
         self._held_out, self._outputs, self._average = held_out, outputs, average
         self._tol, self._patience = tol * len(held_out.signs), patience
@@ -291,7 +273,6 @@ def solve_pegasos(
     place: Space,
     stop: Stop,
     start: Iterates | None = None,
-    report: Report | None = None,
     *,
     seed: int,
     epochs: int | None = None,
@@ -347,8 +328,7 @@ def solve_pegasos(
             reason = "early stopping"
         elif made < len(draws):
             reason = "max_time"
-        if report is not None:
-            report(partial(_words, done, iterates.t, stopping))
+        stop.tell(partial(_words, done, iterates.t, stopping))
     chosen = iterates if stopping is None or stopping.best is None else stopping.best
     w = chosen.finite_output(problem.lam, average)
     f = np.array([place.outputs(each) for each in w])

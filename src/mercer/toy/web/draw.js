@@ -32,20 +32,49 @@ export class Frame {
 
   x(value) { return ((value - this.view.left) / this.view.width) * this.width; }
   y(value) { return ((this.view.top - value) / this.view.height) * this.height; }
+  place({ x, y }) { return [this.x(x), this.y(y)]; }
   back(px, py) {
     return { x: this.view.left + (px / this.width) * this.view.width, y: this.view.top - (py / this.height) * this.view.height };
   }
 }
 
-export function shape(context, kind, x, y, r) {
+// How lines are drawn from here on.
+function pen(context, colour, width, dash = []) {
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.setLineDash(dash);
+}
+
+function fill(context, colour) {
+  context.fillStyle = colour;
+  context.fill();
+}
+
+// A path through places in pixels, of which the first is where it begins.
+function through(context, places, closed = false) {
   context.beginPath();
-  if (kind === "circle") context.arc(x, y, r, 0, 2 * Math.PI);
-  else if (kind === "square") context.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r);
-  else {
-    const corners = kind === "triangle" ? [[0, -1.25], [1.1, 0.8], [-1.1, 0.8]] : [[0, -1.3], [1.1, 0], [0, 1.3], [-1.1, 0]];
-    corners.forEach(([a, b], i) => (i ? context.lineTo(x + a * r, y + b * r) : context.moveTo(x + a * r, y + b * r)));
-    context.closePath();
+  for (const place of places) context.lineTo(...place);
+  if (closed) context.closePath();
+}
+
+function line(context, ...places) {
+  through(context, places);
+  context.stroke();
+}
+
+const CORNERS = {
+  square: [[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]],
+  triangle: [[0, -1.25], [1.1, 0.8], [-1.1, 0.8]],
+  diamond: [[0, -1.3], [1.1, 0], [0, 1.3], [-1.1, 0]],
+};
+
+export function shape(context, kind, x, y, r) {
+  if (kind !== "circle") {
+    through(context, CORNERS[kind].map(([a, b]) => [x + a * r, y + b * r]), true);
+    return;
   }
+  context.beginPath();
+  context.arc(x, y, r, 0, 2 * Math.PI);
 }
 
 // Who wins at each place of the grid: most votes of the pairs, the first of them in a tie, as `predict` has it; and by how
@@ -168,19 +197,14 @@ function paintClasses(context, frame, shown, colours) {
   if (pairs.length === 1) {
     const [a, b] = pairs[0];
     paint(context, frame, (i, data, at) => {
-      const colour = COLOURS[grid[i] >= 0 ? a : b];
-      [data[at], data[at + 1], data[at + 2]] = colour;
+      [data[at], data[at + 1], data[at + 2]] = COLOURS[grid[i] >= 0 ? a : b];
       data[at + 3] = 255 * shade(grid[i]);
     });
-    context.lineWidth = 1.6;
-    context.setLineDash([7, 5]);
     for (const [level, c] of [[1, a], [-1, b]]) {
-      context.strokeStyle = css(COLOURS[c]);
+      pen(context, css(COLOURS[c]), 1.6, [7, 5]);
       contour(context, frame, grid, level);
     }
-    context.setLineDash([]);
-    context.lineWidth = 2.4;
-    context.strokeStyle = colours.text;
+    pen(context, colours.text, 2.4);
     contour(context, frame, grid, 0);
     return;
   }
@@ -191,8 +215,7 @@ function paintClasses(context, frame, shown, colours) {
   });
   // Where the winner changes, the f of some pair changes its sign: of the two winners' own pair, or of another whose vote
   // ends a tie.
-  context.strokeStyle = colours.text;
-  context.lineWidth = 2;
+  pen(context, colours.text, 2);
   const size = GRID * GRID;
   const share = (i, j) => {
     const own = pairs.findIndex(([a, b]) => (a === best[i] && b === best[j]) || (a === best[j] && b === best[i]));
@@ -210,38 +233,21 @@ function paintNovelty(context, frame, { grid }, colours) {
     [data[at], data[at + 1], data[at + 2]] = grid[i] >= 0 ? COLOURS[0] : [128, 128, 128];
     data[at + 3] = 255 * (0.06 + 0.4 * Math.min(1, Math.abs(grid[i]) / (most || 1)));
   });
-  context.strokeStyle = colours.text;
-  context.lineWidth = 2.4;
+  pen(context, colours.text, 2.4);
   contour(context, frame, grid, 0);
 }
 
 function paintTube(context, frame, { grid, columns }, epsilon, colours) {
-  const place = (i) => (i / (columns - 1)) * frame.width;
-  const line = (shift, backwards) => {
-    for (let k = 0; k < columns; ++k) {
-      const i = backwards ? columns - 1 - k : k;
-      context.lineTo(place(i), Math.max(-1e4, Math.min(1e4, frame.y(grid[i] + shift))));
-    }
-  };
-  context.fillStyle = css(COLOURS[0], 0.16);
-  context.beginPath();
-  line(epsilon, false);
-  line(-epsilon, true);
-  context.fill();
-  context.setLineDash([6, 5]);
-  context.lineWidth = 1.2;
-  context.strokeStyle = css(COLOURS[0]);
-  for (const shift of [epsilon, -epsilon]) {
-    context.beginPath();
-    line(shift, false);
-    context.stroke();
-  }
-  context.setLineDash([]);
-  context.lineWidth = 2.6;
-  context.strokeStyle = colours.text;
-  context.beginPath();
-  line(0, false);
-  context.stroke();
+  const shifted = (shift) => Array.from(grid.subarray(0, columns), (f, i) =>
+    [(i / (columns - 1)) * frame.width, Math.max(-1e4, Math.min(1e4, frame.y(f + shift)))]);
+  const [above, below] = [shifted(epsilon), shifted(-epsilon)];
+  through(context, [...above, ...[...below].reverse()]);
+  fill(context, css(COLOURS[0], 0.16));
+  pen(context, css(COLOURS[0]), 1.2, [6, 5]);
+  line(context, ...above);
+  line(context, ...below);
+  pen(context, colours.text, 2.6);
+  line(context, ...shifted(0));
 }
 
 // From a point against the slope of f until f is `goal`: the way that its slack measures.
@@ -268,8 +274,7 @@ function wayTo(goal, shown, frame, point) {
 }
 
 function whiskers(context, frame, state, shown, colours) {
-  context.lineWidth = 1.3;
-  context.strokeStyle = colours.soft;
+  pen(context, colours.soft, 1.3);
   context.beginPath();
   state.points.forEach((point, i) => {
     if (!(shown.slack[i] > 1e-6)) return;
@@ -282,8 +287,8 @@ function whiskers(context, frame, state, shown, colours) {
       end = wayTo(goal, shown, frame, point);
     }
     if (!end) return;
-    context.moveTo(frame.x(point.x), frame.y(point.y));
-    context.lineTo(frame.x(end.x), frame.y(end.y));
+    context.moveTo(...frame.place(point));
+    context.lineTo(...frame.place(end));
   });
   context.stroke();
 }
@@ -309,13 +314,9 @@ function hulls(context, frame, state, shown) {
   const nearest = [];
   for (const [c, sign] of [[shown.pairs[0][0], 1], [shown.pairs[0][1], -1]]) {
     const own = convexHull(state.points.filter((point) => point.c === c));
-    context.beginPath();
-    own.forEach((p, i) => (i ? context.lineTo(frame.x(p.x), frame.y(p.y)) : context.moveTo(frame.x(p.x), frame.y(p.y))));
-    context.closePath();
-    context.fillStyle = css(COLOURS[c], 0.16);
-    context.fill();
-    context.strokeStyle = css(COLOURS[c]);
-    context.lineWidth = 1.2;
+    through(context, own.map((p) => frame.place(p)), true);
+    fill(context, css(COLOURS[c], 0.16));
+    pen(context, css(COLOURS[c]), 1.2);
     context.stroke();
     const at = { x: 0, y: 0 };
     shown.hull.forEach((weight, i) => {
@@ -323,25 +324,19 @@ function hulls(context, frame, state, shown) {
       at.x += Math.abs(weight) * state.points[i].x;
       at.y += Math.abs(weight) * state.points[i].y;
     });
-    nearest.push(at);
+    nearest.push(frame.place(at));
   }
-  context.strokeStyle = css([120, 120, 120]);
-  context.lineWidth = 2;
-  context.beginPath();
-  nearest.forEach((p, i) => (i ? context.lineTo(frame.x(p.x), frame.y(p.y)) : context.moveTo(frame.x(p.x), frame.y(p.y))));
-  context.stroke();
-  for (const p of nearest) {
-    shape(context, "diamond", frame.x(p.x), frame.y(p.y), 5);
-    context.fillStyle = css([120, 120, 120]);
-    context.fill();
+  pen(context, css([120, 120, 120]), 2);
+  line(context, ...nearest);
+  for (const place of nearest) {
+    shape(context, "diamond", ...place, 5);
+    fill(context, css([120, 120, 120]));
   }
 }
 
 function axes(context, frame, colours) {
   context.font = "11px system-ui, sans-serif";
   context.fillStyle = colours.soft;
-  context.strokeStyle = colours.line;
-  context.lineWidth = 1;
   const step = 10 ** Math.floor(Math.log10(frame.view.width / 4));
   const unit = frame.view.width / step > 10 ? 2 * step : step;
   const round = (value) => String(Number(value.toPrecision(6)));
@@ -366,67 +361,44 @@ export function drawPlane(canvas, state, shown, ui) {
   axes(context, frame, colours);
   if (shown.grid) whiskers(context, frame, state, shown, colours);
   state.points.forEach((point, i) => {
-    const [x, y] = [frame.x(point.x), frame.y(point.y)];
+    const [x, y] = frame.place(point);
     const kind = shown.kind ? shown.kind[i] : 0;
     const colour = COLOURS[state.task === "classify" ? point.c : 0];
     const form = state.task === "classify" ? SHAPES[point.c] : "circle";
     if (kind) {  // a support vector: a ring where it is free, a disc behind it where it is bounded
       shape(context, "circle", x, y, 10);
-      context.lineWidth = kind === 1 ? 2.2 : 1;
-      context.strokeStyle = colours.text;
-      if (kind === 2) {
-        context.fillStyle = css(colour, 0.35);
-        context.fill();
-      }
+      if (kind === 2) fill(context, css(colour, 0.35));
+      pen(context, colours.text, kind === 1 ? 2.2 : 1);
       context.stroke();
     }
     shape(context, form, x, y, 5);
-    context.fillStyle = css(colour);
-    context.fill();
-    context.lineWidth = 1.2;
-    context.strokeStyle = colours.card;
+    fill(context, css(colour));
+    pen(context, colours.card, 1.2);
     context.stroke();
     if (ui.selected.has(i)) {
-      context.setLineDash([3, 3]);
-      context.strokeStyle = colours.accent;
-      context.lineWidth = 2;
+      pen(context, colours.accent, 2, [3, 3]);
       context.strokeRect(x - 12, y - 12, 24, 24);
-      context.setLineDash([]);
     }
   });
   if (ui.pair) {
-    context.strokeStyle = colours.accent;
-    context.lineWidth = 3;
-    context.beginPath();
-    ui.pair.forEach((i, k) => {
-      const [x, y] = [frame.x(state.points[i].x), frame.y(state.points[i].y)];
-      if (k) context.lineTo(x, y);
-      else context.moveTo(x, y);
-    });
-    context.stroke();
-    for (const i of ui.pair) {
-      shape(context, "circle", frame.x(state.points[i].x), frame.y(state.points[i].y), 13);
+    const both = ui.pair.map((i) => frame.place(state.points[i]));
+    pen(context, colours.accent, 3);
+    line(context, ...both);
+    for (const place of both) {
+      shape(context, "circle", ...place, 13);
       context.stroke();
     }
   }
   if (ui.band) {
-    const { from, to } = ui.band;
-    context.setLineDash([5, 4]);
-    context.strokeStyle = colours.accent;
-    context.lineWidth = 1.5;
-    context.strokeRect(frame.x(from.x), frame.y(from.y), frame.x(to.x) - frame.x(from.x), frame.y(to.y) - frame.y(from.y));
-    context.setLineDash([]);
+    const [[x0, y0], [x1, y1]] = [frame.place(ui.band.from), frame.place(ui.band.to)];
+    pen(context, colours.accent, 1.5, [5, 4]);
+    context.strokeRect(x0, y0, x1 - x0, y1 - y0);
   }
   if (ui.cursor) {
-    const [x, y] = [frame.x(ui.cursor.x), frame.y(ui.cursor.y)];
-    context.strokeStyle = colours.accent;
-    context.lineWidth = 2;
-    context.beginPath();
-    context.moveTo(x - 9, y);
-    context.lineTo(x + 9, y);
-    context.moveTo(x, y - 9);
-    context.lineTo(x, y + 9);
-    context.stroke();
+    const [x, y] = frame.place(ui.cursor);
+    pen(context, colours.accent, 2);
+    line(context, [x - 9, y], [x + 9, y]);
+    line(context, [x, y - 9], [x, y + 9]);
   }
 }
 
@@ -440,41 +412,29 @@ export function drawPath(canvas, path, state, range) {
   const y = (share) => pad.top + (1 - share) * (height - pad.top - pad.bottom);
   context.font = "11px system-ui, sans-serif";
   context.fillStyle = colours.soft;
-  context.strokeStyle = colours.line;
+  pen(context, colours.line, 1);
   for (let e = Math.ceil(low); e <= high; ++e) {
-    context.beginPath();
-    context.moveTo(x(10 ** e), y(0));
-    context.lineTo(x(10 ** e), y(1));
-    context.stroke();
+    line(context, [x(10 ** e), y(0)], [x(10 ** e), y(1)]);
     context.fillText(e === 0 ? "1" : e === 1 ? "10" : `1e${e}`, x(10 ** e) - 8, height - 6);
   }
   context.fillText("C", 8, y(1) + 8);
   context.fillText("0", 8, y(0));
-  context.lineWidth = 1.1;
   state.points.forEach((point, i) => {
-    context.strokeStyle = css(COLOURS[point.c], 0.75);
+    pen(context, css(COLOURS[point.c], 0.75), 1.1);
     context.beginPath();
-    let begun = false;
     for (const { from, to, betaFrom, betaTo } of path.segments) {
       // Linear in C, so that α/C bends on this scale.
       const pieces = 2 + Math.ceil(20 * Math.log10(to / from));
       for (let k = 0; k <= pieces; ++k) {
         const C = from * (to / from) ** (k / pieces);
         const beta = betaFrom[i] + ((C - from) / (to - from)) * (betaTo[i] - betaFrom[i]);
-        const [px, py] = [x(C), y(Math.abs(beta) / C)];
-        if (begun) context.lineTo(px, py);
-        else context.moveTo(px, py);
-        begun = true;
+        context.lineTo(x(C), y(Math.abs(beta) / C));
       }
     }
     context.stroke();
   });
-  context.strokeStyle = colours.accent;
-  context.lineWidth = 2;
-  context.beginPath();
-  context.moveTo(x(state.C), y(0));
-  context.lineTo(x(state.C), y(1));
-  context.stroke();
+  pen(context, colours.accent, 2);
+  line(context, [x(state.C), y(0)], [x(state.C), y(1)]);
   return { toC: (px) => 10 ** (low + ((px - pad.left) / (width - pad.left - pad.right)) * (high - low)) };
 }
 
@@ -487,8 +447,7 @@ export function drawBox(canvas, step, C, same) {
   const x = (a) => pad + (a / C) * (width - 2 * pad);
   const y = (a) => height - pad - (a / C) * (height - 2 * pad);
   context.font = "12px system-ui, sans-serif";
-  context.strokeStyle = colours.soft;
-  context.lineWidth = 1.5;
+  pen(context, colours.soft, 1.5);
   context.strokeRect(x(0), y(C), x(C) - x(0), y(0) - y(C));
   context.fillStyle = colours.soft;
   context.fillText("α", width / 2 - 10, height - 8);
@@ -499,33 +458,23 @@ export function drawBox(canvas, step, C, same) {
   context.fillText("C", x(C) - 4, y(0) + 14);
   context.fillText("C", x(0) - 14, y(C) + 4);
   const [si, sj] = same.signs;
-  const move = (t) => [step.alphaI + si * t, step.alphaJ - sj * t];
-  const line = (from, to) => {
-    context.beginPath();
-    context.moveTo(x(from[0]), y(from[1]));
-    context.lineTo(x(to[0]), y(to[1]));
-    context.stroke();
-  };
+  const move = (t) => [x(step.alphaI + si * t), y(step.alphaJ - sj * t)];
   const room = Math.min(step.roomI, step.roomJ);
   const behind = Math.min(si > 0 ? step.alphaI : C - step.alphaI, sj > 0 ? C - step.alphaJ : step.alphaJ);
-  context.strokeStyle = colours.line;
-  context.lineWidth = 3;
-  line(move(-behind), move(room));
+  pen(context, colours.line, 3);
+  line(context, move(-behind), move(room));
   if (Number.isFinite(step.newton)) {
     const wish = move(Math.min(step.newton, room + 0.25 * C));
-    context.setLineDash([4, 4]);
-    context.strokeStyle = colours.soft;
-    context.lineWidth = 1.5;
-    line(move(0), wish);
-    context.setLineDash([]);
-    shape(context, "diamond", x(wish[0]), y(wish[1]), 4);
+    pen(context, colours.soft, 1.5, [4, 4]);
+    line(context, move(0), wish);
+    pen(context, colours.soft, 1.5);
+    shape(context, "diamond", ...wish, 4);
     context.stroke();
   }
-  context.strokeStyle = context.fillStyle = colours.accent;
-  context.lineWidth = 3;
-  line(move(0), move(step.size));
+  pen(context, colours.accent, 3);
+  line(context, move(0), move(step.size));
   for (const [t, r] of [[0, 3], [step.size, 5]]) {
-    shape(context, "circle", x(move(t)[0]), y(move(t)[1]), r);
-    context.fill();
+    shape(context, "circle", ...move(t), r);
+    fill(context, colours.accent);
   }
 }

@@ -1,0 +1,271 @@
+"""Kernels of our own in Triton, on a GPU or in Triton's interpreter, against float64 arithmetic of torch.
+
+TRITON_INTERPRET=1 python -m pytest tests/engines/test_torch_fused.py     needs triton, and numpy < 2.4
+"""
+
+import importlib.util
+import os
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.gram.gram import Box
+from mercer.kernels import Gaussian
+from mercer.problems.dual_problem import DualProblem
+
+torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
+from mercer.engines.torch import ENGINE, fused, stored  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import field as torch_field  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.ahead import Ahead, OfStored  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.formula import Formula  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.rounds import Chooser, add_rows  # noqa: E402  # after the skip without torch
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
+HERE = "cpu" if INTERPRETED else "cuda"
+if not importlib.util.find_spec("triton") or not (INTERPRETED or torch.cuda.is_available()):
+    pytest.skip("needs Triton, and a GPU or TRITON_INTERPRET=1", allow_module_level=True)
+if not INTERPRETED:
+    pytestmark = pytest.mark.cuda
+
+
+@pytest.fixture(autouse=True)
+def where():
+    with mercer.config_context(device="torch-cpu" if INTERPRETED else "cuda"):
+        yield
+
+
+def data(n, d, seed=0):
+    return torch.tensor(np.random.default_rng(seed).normal(size=(n, d)), device=HERE)
+
+
+def prepared(X, kernel, dtype):
+    return Formula.of(kernel, X, fuses=True).rows(X, dtype).parts[0]
+
+
+def truth(x, x_norms, z, z_norms):
+    """K of prepared rows in float64."""
+    t = x.double() @ z.double().T - x_norms.double()[:, None] - z_norms.double()
+    return torch.exp2(t.clamp(max=0.0))
+
+
+@pytest.mark.parametrize("d", [3, 40, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("outputs", [0, 1, 3, 17])
+def test_sums_are_those_of_float64(d, dtype, outputs):
+    X, Z = data(150, d), data(130, d, seed=1)
+    left, right = (prepared(rows, Gaussian(0.3 / d), dtype) for rows in (X, Z))
+    weights = data(130, outputs or 1, seed=2)
+    single = dtype == torch.float32
+    if outputs and not fused.adds_several(left[0], outputs):
+        pytest.skip("left to torch")
+    found = fused.sums(*left, *right, weights if outputs else weights[:, 0])
+    wanted = truth(*left, *right) @ weights
+    assert found.dtype == torch.float64
+    wanted = wanted if outputs else wanted[:, 0]
+    np.testing.assert_allclose(found.cpu(), wanted.cpu(), atol=2e-5 if single else 1e-12)
+
+
+def test_sums_of_solvers_have_float32_weights():
+    for d in (20, 100):
+        left, right = (prepared(data(n, d, n), Gaussian(0.3 / d), torch.float32) for n in (70, 90))
+        weights = data(90, 1, seed=2)[:, 0].float()
+        wanted = truth(*left, *right) @ weights.double()
+        np.testing.assert_allclose(fused.sums(*left, *right, weights).cpu(), wanted.cpu(), atol=1e-5)
+
+
+def test_sums_of_predictions_may_cancel():
+    """All values are 1, and float64 weights are added up as such."""
+    for d, outputs in ((6, 0), (70, 0), (6, 5)):
+        rows = prepared(torch.zeros((200, d), device=HERE), Gaussian(0.01), torch.float32)
+        weights = 1e6 * data(200, outputs or 1)
+        weights -= weights.mean(dim=0)
+        weights = weights if outputs else weights[:, 0]
+        assert float(fused.sums(*rows, *rows, weights).abs().max()) < 1e-7
+
+
+@pytest.mark.parametrize("outputs", [1, 3, 70])
+@pytest.mark.parametrize("d", [6, 80])
+def test_predictions_by_our_own_kernels(d, outputs):
+    X, V = data(140, d).float(), data(90, d, seed=1).float()
+    C = data(90, outputs, seed=2).cpu().numpy()
+    kernel = 2.5 * Gaussian(0.5 / d)
+    evaluation = ENGINE.evaluation(kernel, ENGINE.samples(V), C, None)
+    assert evaluation._formula.fuses
+    wanted = kernel(X.double().cpu().numpy(), V.double().cpu().numpy()) @ C
+    out = np.ones((140, outputs))
+    evaluation.add(out, ENGINE.samples(X), 1)
+    np.testing.assert_allclose(out - 1, wanted, atol=5e-5)
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def there(values, dtype=torch.float64):
+    return torch.tensor(np.asarray(values), dtype=dtype, device=HERE)
+
+
+def box_problem(n, seed=0, d=0.0):
+    """A C-SVC with bounds of several sizes."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 3)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    C = rng.uniform(0.5, 2.0, n)
+    same = np.zeros(n, dtype=np.int32)
+    problem = DualProblem(y, np.minimum(0, C * y), np.maximum(0, C * y), np.full(n, d), np.arange(n), same, np.zeros(1))
+    return problem, Gaussian(0.5)(X)
+
+
+def stored_rounds(problem, K):
+    fixed = (problem.p, problem.lower, problem.upper, problem.d)
+    return Ahead(OfStored(there(K, torch.float32)), fixed, None, there([0.0]))
+
+
+def dual(problem, K, beta):
+    return problem.p @ beta - 0.5 * beta @ (K[np.ix_(problem.row, problem.row)] @ beta) - 0.5 * problem.d @ beta**2
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_a_block_has_both_ends_and_nobody_twice(twins):
+    n, rng = 300, np.random.default_rng(3)
+    p, beta, u = rng.normal(size=n), rng.uniform(-1, 1, n), rng.normal(size=n // 2 if twins else n)
+    beta[rng.random(n) < 0.4], beta[rng.random(n) < 0.3] = -1.0, 1.0
+    row = np.arange(n) % (n // 2) if twins else np.arange(n)
+    fixed = [there(np.append(values, 0.0)) for values in (p, -np.ones(n), np.ones(n), np.full(n, 0.1))]
+    chooser = Chooser(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
+    chooser.resize(32)
+    kept = rng.permutation(n)[:12]
+    chooser._old[:12] = there(kept, torch.int32)
+    chooser._kept[there(kept, torch.int64)] = 1
+    rows = chooser.choose(there(np.append(beta, 0.0)), there(u)).cpu().numpy()
+    J = chooser._block.cpu().numpy()
+    h = p - u[row] - 0.1 * beta
+    top, low = h[beta < 1].max(), -h[beta > -1].min()
+    np.testing.assert_array_equal(chooser.told[:2].cpu(), [top, low])
+    real = J[n > J]
+    assert len(np.unique(real)) == len(real)
+    np.testing.assert_array_equal(J[16:28], kept)
+    assert (J[28:] == n).all()
+    np.testing.assert_array_equal(rows[n > J], row[real])
+    up, down = J[:8], J[8:16]
+    for g in range(8):  # the worst of a part of all variables that is not kept, if a step could choose it
+        part = np.setdiff1d(np.arange(38 * g, min(n, 38 * (g + 1))), kept)
+        grow, fall = part[beta[part] < 1], part[beta[part] > -1]
+        first, last = grow[np.argmax(h[grow])], fall[np.argmin(h[fall])]
+        assert up[g] == (first if h[first] > -low else n)
+        assert down[g] == (last if h[last] < top and last != up[g] else n)
+
+
+@pytest.mark.parametrize("d", [0.0, 0.3])
+def test_rounds_reach_the_optimum_of_a_stored_matrix(d):
+    problem, K = box_problem(24, d=d)
+    K = K.astype(np.float32).astype(np.float64)
+    ahead = stored_rounds(problem, K)
+    ahead._chooser.resize(16)
+    beta, u = np.zeros(24), np.zeros(24)
+    taken, violation = ahead.run(beta, u, 1e-2, 10**6, lambda: False)
+    assert taken > 0
+    assert violation <= 1e-2
+    assert not ahead.over
+    np.testing.assert_allclose(u, K @ beta, atol=1e-12)
+    assert abs(beta.sum()) < 1e-12
+    assert (beta >= problem.lower).all()
+    assert (beta <= problem.upper).all()
+    h = problem.p - K @ beta - problem.d * beta
+    assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
+    assert ahead._gained == pytest.approx(dual(problem, K, beta), rel=1e-3)
+
+
+def test_numbers_that_are_lost_end_rounds():
+    problem, K = box_problem(24)
+    K[3, 5] = K[5, 3] = np.nan
+    ahead = stored_rounds(problem, K)
+    ahead._chooser.resize(16)
+    ahead.run(np.zeros(24), np.zeros(24), 1e-2, 10**6, lambda: False)
+    assert ahead.over
+
+
+def test_a_variable_that_is_on_both_sides_is_chosen_once():
+    n = 8  # one in each part
+    fixed = [there(np.append(values, 0.0)) for values in (np.arange(8.0), -np.ones(n), np.ones(n), np.zeros(n))]
+    chooser = Chooser(*fixed, None)
+    chooser.resize(32)
+    chooser.choose(there(np.zeros(n + 1)), there(np.zeros(n)))
+    np.testing.assert_array_equal(chooser._block.cpu(), [n, *range(1, 8), 0, *[n] * 23])
+
+
+def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
+    problem, K = box_problem(30)
+    rounds = stored_rounds(problem, K)
+    chooser, source = rounds._chooser, rounds._source
+    chooser.resize(16)
+    beta, u = there(np.zeros(31)), there(np.zeros(30))
+    for _ in range(2):
+        rows = chooser.choose(beta, u)
+        source.add(u, rows, chooser.step(source.block(rows), beta, u, 0.5, 1e-2))
+        last, b = chooser._block.cpu().numpy().copy(), beta.cpu().numpy()
+        free = (b < np.append(problem.upper, 0.0)) & (b > np.append(problem.lower, 0.0))
+        order = last[np.argsort(~free[last], kind="stable")]
+        np.testing.assert_array_equal(chooser._old.cpu(), order[:8])
+        np.testing.assert_array_equal(np.flatnonzero(chooser._kept[:30].cpu()), np.unique(order[:8][order[:8] < 30]))
+        assert chooser.told[4] == free[last].sum()
+    chooser.resize(32)
+    chooser.choose(beta, u)
+    np.testing.assert_array_equal(chooser._block.cpu().numpy()[16:], last)
+    real = chooser._block[chooser._block < 30].cpu().numpy()
+    assert len(np.unique(real)) == len(real)
+
+
+@pytest.mark.parametrize("m", [1, 70])
+def test_rows_of_a_stored_matrix_are_added_up_in_float64(m):
+    K, rows, weights = data(130, 130).float(), there(np.arange(m) * 3 % 130, torch.int64), data(m, 1, seed=4)[:, 0]
+    out = data(130, 1, seed=5)[:, 0]
+    wanted = out + weights @ K[rows].double()
+    add_rows(out, K, rows, weights)
+    np.testing.assert_allclose(out.cpu(), wanted.cpu(), atol=1e-13)
+
+
+def test_steps_on_a_stored_matrix(monkeypatch):
+    """On the device, and by the core where rounds there have not ended it."""
+    monkeypatch.setattr(stored, "_FEWEST_ROWS", 10)
+    problem, K = box_problem(20, seed=1)
+    table = stored.TorchRounded(there(K, torch.float32))
+    box = Box(problem.p, problem.lower, problem.upper, problem.d, problem.group)
+    values = table.values.astype(np.float64)
+    for most in (1, 10**6):
+        beta, u = np.zeros(20), np.zeros(20)
+        taken, reason = table.steps(box, beta, u, 1e-2, most, 100.0)
+        assert reason == ("max_steps" if most == 1 else "converged")
+        assert taken >= 1
+        np.testing.assert_allclose(u, values @ beta, atol=1e-12)
+    h = problem.p - u
+    assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
+
+    def astray(self, beta, u, *_):
+        beta[[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
+        return 5, np.inf
+
+    monkeypatch.setattr(stored.Ahead, "run", astray)
+    again, v = np.zeros(20), np.zeros(20)
+    assert table.steps(box, again, v, 1e-2, 10**6, 100.0)[1] == "converged"
+    np.testing.assert_array_equal(v, table.product(again))  # one sum, whatever happened on the way
+    assert dual(problem, values, again) == pytest.approx(dual(problem, values, beta), rel=1e-2)
+    c = np.where(np.arange(20) % 3 == 0, problem.p, 0.0)
+    np.testing.assert_allclose(table.product(c), values @ c, atol=1e-12)
+    assert table.largest == np.abs(values).max()
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC(gamma=0.5, tol=0.05), mercer.SVR(gamma=0.5, tol=0.05)])
+def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    taken, run = [], Ahead.run
+    monkeypatch.setattr(Ahead, "run", lambda *args: taken.append(run(*args)) or taken[-1])
+    X = np.random.default_rng(0).normal(size=(14, 3)).astype(np.float32)
+    y = (X[:, 0] > 0) * 1.0
+    found = machine.fit(X, y).certificate_
+    assert sum(steps for steps, _ in taken) > 0
+    with mercer.config_context(device="cpu"):
+        here = machine.fit(X, y).certificate_
+    assert abs(found.dual - here.dual) <= found.gap + here.gap
+    assert found.violation <= 0.05
