@@ -132,8 +132,12 @@ def test_of_a_dask_cluster(workers, monkeypatch, tmp_path):
     with made, distributed.Client(made) as client:
 
         def ready():
-            made.scale(workers)  # one that is killed while it starts is given up
-            client.wait_for_workers(workers, timeout=SECONDS)
+            for _ in range(SECONDS):
+                made.scale(workers)  # one that was killed while it started is given up, after a while
+                if len(client.scheduler_info()["workers"]) == workers:
+                    return
+                time.sleep(1)
+            pytest.fail("the workers do not come back")
 
         def tasks():
             for _ in range(100):
