@@ -113,7 +113,7 @@ def _check_gram(gram, K, atol):
         assert full.dtype == dtype
         assert full.strides[1] == full.itemsize
         np.testing.assert_allclose(full, K, atol=max(error, atol))
-    rounded = gram.rounded()
+    rounded = gram.rounded().values
     assert rounded.dtype == np.float32
     np.testing.assert_array_equal(rounded, rounded.T)
     np.testing.assert_array_equal(np.diagonal(rounded), gram.diagonal.astype(np.float32))

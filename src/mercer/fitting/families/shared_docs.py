@@ -319,6 +319,8 @@ _SHARED: Final = {
     %(kernel with its numbers)s
 """,
     "leave-one-out estimate": """
+    Parameters
+    ----------
     model : SVC
         Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
         is looked for.
