@@ -95,12 +95,12 @@ if triton is not None:
         """The bits of a float32 as an integer that is larger where it is, and back."""
         return tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """Values with their places as integers, of which the largest has the largest value, the first of several."""
         return (_ordered(values.to(tl.int32, bitcast=True)).to(tl.int64) << 32) | (Q - 1 - k).to(tl.int64)
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         value = _ordered((best >> 32).to(tl.int32)).to(tl.float32, bitcast=True)
         return value, Q - 1 - (best & 0xFFFFFFFF).to(tl.int32)
