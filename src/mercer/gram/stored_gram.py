@@ -244,9 +244,10 @@ class StoredField:
         Where a number is no longer finite, everything stays as it was.
         """
         variables, q, n = self._variables(problem), len(self._beta), self.stored.n
-        box = Box(*(np.zeros(q) for _ in range(4)), np.full(q, problem.group[0], np.int32))
-        for part, own in zip(box, (problem.p, problem.lower, problem.upper, problem.d, problem.group), strict=True):
-            part[variables] = own
+        group = np.full(q, problem.group[0], np.int32)
+        box = Box(np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(q), group)
+        box.p[variables], box.lower[variables], box.upper[variables] = problem.p, problem.lower, problem.upper
+        box.d[variables], box.group[variables] = problem.d, problem.group
         beta, u = self._beta.copy(), self.u.copy()
         steps, reason = self.stored.table.steps(box, beta, u, tol, most, seconds)
         if reason not in ("nonfinite", "unbounded"):
