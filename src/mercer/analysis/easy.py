@@ -2,7 +2,8 @@
 
 Parameters are searched on rows that are not judged by: up to 1,000 rows in each of five folds anew (nested
 cross-validation), beyond that on three quarters of the rows. So the figures are of rows that neither training nor the
-search has seen. The model that is kept is then trained on all rows.
+search has seen. The model that is kept is then searched and trained on all rows; beyond 3,000 it has the parameters of
+that search.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.hints import hints_on
 from mercer.analysis.importance import Importance, importance_of
 from mercer.analysis.page import Line, certificate_lines, column_lines, page
-from mercer.analysis.target import Kind, expect_two_of_each, kind_of
+from mercer.analysis.target import Kind, expect_enough, kind_of
 from mercer.arrays import Indices
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
@@ -32,7 +33,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.progress import Reporter
 from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.selection.tune import tune
-from mercer.tables.choice import guesses
+from mercer.tables.choice import guesses_in
 from mercer.tables.dialect import quantity
 from mercer.tables.encodings import LeftOut
 from mercer.tables.estimator import Tabular, table_in
@@ -121,21 +122,20 @@ def easy_of(
     verbose: bool = False,
 ) -> EasyModel:
     """What `easy` does once the target is read: of this `kind`, in this `unit`; `options` are those of `Tabular`."""
-    if not kind.is_regression:
-        expect_two_of_each(y, source)
+    expect_enough(y, kind.is_regression, source)
     weighed = not kind.is_regression and (class_weight == "balanced" or (class_weight == "auto" and _is_uneven(y)))
     inner = SVR() if kind.is_regression else SVC(class_weight="balanced" if weighed else None)
     course = _Course(Tabular(inner, **options), frame, y, kind.is_regression, weighed, seed, verbose)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuessWarning)  # they are in the report
         warnings.filterwarnings("ignore", "The least populated class")  # which has two rows at least
+        guessed = guesses_in(frame, course.estimator.wishes(), source)
         judged = course.judge()
         every = np.arange(len(y))
         params, found = judged.search if judged.search and len(y) > _MOST_SEARCHED else course.search(every)
         made = EasyModel(course.train(params), target, frame.shape, course.figures(judged, unit), judged.how, found)
-        table, made.kind_told = made.table, kind.told
-        made.guesses = guesses(frame, table.columns_, table.wishes())
-        made.hints = hints_on(made.figures, y, target, table.columns_, weighed=weighed)
+        made.kind_told, made.guesses = kind.told, guessed
+        made.hints = hints_on(made.figures, y, target, made.table.columns_, weighed=weighed)
         made.matters = importance_of(made.model, frame, seed)
     return made
 
@@ -198,15 +198,27 @@ class EasyModel:
         """The probability of each class."""
         return self.model.predict_proba(X)
 
-    def predict_interval(self, X: Any, alpha: float = 0.1) -> Any:
-        """The ends of an interval that holds the number with probability of about 1 − alpha."""
-        return self.model.predict_interval(X, alpha)
+    def predict_interval(self, X: Any, *alpha: float) -> Any:
+        """The ends of an interval that holds the number with probability of about 1 − alpha, by default 0.9."""
+        return self.model.predict_interval(X, *alpha)
 
     def explain(self, X: Any, background: Any = None) -> Any:
         """Shapley values of rows, compared with `background`, by default rows of the training table."""
         if background is None and self.matters is not None:
             background = self.matters.background
         return self.model.explain(X, background)
+
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else `model` can be asked: `partial_dependence`, `reasons`, `margins`, `insight`, `score`, …."""
+        if name.startswith("_") or name == "model":
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _inside(self) -> Any:
+        return self.model
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save `model` as a .mercer file, for `mercer.load` and `mercer predict`."""
@@ -366,7 +378,7 @@ class _Course:
 
     def _folds(self, y: Any) -> Any:
         if self.is_regression:
-            return KFold(min(5, len(y)), shuffle=True, random_state=self.seed)
+            return KFold(min(5, len(y) // 2), shuffle=True, random_state=self.seed)
         rarest = int(np.unique(y, return_counts=True)[1].min())
         return StratifiedKFold(max(2, min(5, rarest)), shuffle=True, random_state=self.seed)
 
@@ -389,12 +401,14 @@ class _Course:
         )
         if found.interrupted_:
             raise KeyboardInterrupt
-        assert found.best_params_ is not None  # else tune says why not
+        if found.best_params_ is None:  # tune has warned of the reason
+            raise ValueError("no parameters could be tried on all folds of these rows, as a warning says")
         plain = {name.rpartition("__")[2]: value for name, value in found.best_params_.items()}
         chosen = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
             for name, value in plain.items()
         )
+        chosen += ", all classes count alike" if self.weighed else ""
         cells = len(found.cv_results_["params"])
         return (
             found.best_params_,

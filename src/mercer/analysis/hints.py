@@ -80,7 +80,7 @@ def _rare_is_lost(figures: ClassFigures) -> bool:
 
 
 def _others(columns: list[Any]) -> str:
-    left = [one.name for one in columns if isinstance(one, LeftOut) and one.guessed]
+    left = [one.name for one in columns if isinstance(one, LeftOut) and one.guessed and "identifier" not in one.reason]
     return f"{left[0]!r}, which is left out" if left else "what happened before, or who decided"
 
 

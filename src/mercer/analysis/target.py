@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 _MOST_CLASSES = 20  # different whole numbers that may be classes
+_FEWEST = 10  # rows, of which folds within folds have two each
+_SQUARES = 1e150  # numbers whose squares float64 has
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,33 @@ def kind_of(column: Any, machine: str) -> Kind:
     return Kind(True, told)
 
 
+def expect_enough(y: Any, is_regression: bool, source: str) -> None:
+    """ValueError where a target has too few rows, or too few of a class, to search on some and judge on others."""
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) == 1:
+        raise ValueError(
+            f"{source}: the target is {str(values[0])!r} in every row, so there is nothing to learn; name another"
+        )
+    if len(y) < _FEWEST:
+        raise ValueError(
+            f"{source}: {len(y)} rows are too few to search on some and judge on others, which takes {_FEWEST}; "
+            "mercer.tabular(estimator) and mercer train need no search"
+        )
+    if is_regression:
+        if not np.abs(y).max() < _SQUARES:
+            row = int(np.argmax(np.abs(y)))
+            raise ValueError(f"{source}: row {row + 1} of the target is {y[row]:g}, which has no square; correct it")
+        return
+    expect_two_of_each(y, source)
+    if len(values) == 2 and counts.min() == 2:
+        raise ValueError(
+            f"{source}: the class {str(values[np.argmin(counts)])!r} has 2 rows, but to search on some and judge on "
+            "others takes 3; add rows, or train without a search: mercer.tabular(estimator), mercer train"
+        )
+
+
 def expect_two_of_each(y: Any, source: str) -> None:
-    """Raise ValueError where there is one class only, or a class has a single row."""
+    """Raise ValueError where one of several classes has a single row."""
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) > 1 and counts.min() < 2:
         lonely = str(labels[np.argmin(counts)])

@@ -29,8 +29,8 @@ class Lagrangian:
     slack : {"l1", "l2", "none"}
         Which of the three it is.
     rows : array of int
-        The training row that each entry of the arrays below is about. Rows that are equal are one sample, whose C is
-        the sum of theirs.
+        The training row that each entry of the arrays below is about, in ascending order: all rows, unless some are
+        equal, which are one sample whose C is the sum of theirs, or have no weight.
     y, C : arrays
         Labels ±1, and the price of each slack.
     alpha : array

@@ -140,9 +140,11 @@ def _row_line(row: int, cells: dict[str, Any], spoken: Any, answers: Any) -> Lin
     largest = np.argsort(-np.abs(values), kind="stable")[:5]
     answer = answers[row]
     shown = f"{answer:.6g}" if isinstance(answer, float | np.floating) else repr(str(answer))
-    parts = []
+    parts: dict[bool, list[str]] = {True: [], False: []}
     for j in largest:
         name = spoken.feature_names[j]
         cell = f" = {cells[name][row]}" if name in cells else ""
-        parts.append(f"{values[j]:+.3g} {name}{cell}")
-    return f"row {row + 1}", f"{shown}, because of {'; '.join(parts)}"
+        parts[bool(values[j] >= 0)].append(f"{values[j]:+.3g} {name}{cell}")
+    sides = ("more", "less") if isinstance(answer, float | np.floating) else ("for it", "against it")
+    told = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
+    return f"row {row + 1}", f"{shown}; {told}"

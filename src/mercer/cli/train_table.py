@@ -26,7 +26,7 @@ from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.errors import GuessWarning, held_warnings
 from mercer.files import save
 from mercer.runtime.progress import waiting
-from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses
+from mercer.tables.choice import WISHES, guesses_in
 from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
 
@@ -138,7 +138,7 @@ def around(machine: Estimator, data: Data, args: argparse.Namespace) -> Estimato
     model = Tabular(machine, **of_columns(args, data))
     warnings.filterwarnings("ignore", category=GuessWarning)  # they are told here or in the report
     if isinstance(data.X, Frame):
-        asked = _guessed(data, model.wishes())
+        asked = guesses_in(data.X, model.wishes(), data.source)
         if args.quiet or getattr(args, "folds", None) is not None:
             for told in asked.values():
                 show_warning(told)
@@ -176,14 +176,6 @@ def save_table(model: Estimator, data: Data, path: Path) -> None:
 
 def _rows(X: Any, rows: Any) -> Any:
     return X.rows(rows) if isinstance(X, Frame) else X[rows]
-
-
-def _guessed(data: Data, wishes: Wishes) -> dict[str, str]:
-    """What is guessed. An error tells the rows as the file counts them, before training shuffles them."""
-    try:
-        return guesses(data.X, encodings_for(data.X, wishes, np.ones(len(data.X))), wishes)
-    except ValueError as error:
-        raise ValueError(f"{data.source}: {error}") from None
 
 
 def columns_named(words: list[str], known: list[str], data: Data) -> list[str]:

@@ -211,13 +211,15 @@ class SVC(PairwiseClassifier):
             prices = np.full(len(beta), np.inf)
         else:
             prices = solved.upper - solved.lower if self.slack == "l1" else 1.0 / solved.d
+        rows = fit.merged.first[solved.samples]
+        order = np.argsort(rows, kind="stable")  # the user's, for whoever puts in values of their own
         return Lagrangian(
             slack="none" if self._hard else self.slack,
-            rows=fit.merged.first[solved.samples],
-            y=np.where(fit.merged.y[solved.samples] == 1, 1.0, -1.0),
-            C=prices,
-            alpha=np.abs(beta),
-            f=solved.u + (own - b),
+            rows=rows[order],
+            y=np.where(fit.merged.y[solved.samples] == 1, 1.0, -1.0)[order],
+            C=prices[order],
+            alpha=np.abs(beta)[order],
+            f=(solved.u + (own - b))[order],
             b=b,
             free=free,
             square=inner(beta, solved.u),

@@ -137,10 +137,10 @@ def _date(item: Any, form: str) -> datetime.datetime | None:
     if not isinstance(item, str):
         return None
     try:
-        if form == "ISO":
-            return datetime.datetime.fromisoformat(item) if _ISO.fullmatch(item) else None
+        if _ISO.fullmatch(item):  # which has no second reading, whatever form the others have
+            return datetime.datetime.fromisoformat(item)
         match = _PARTS.fullmatch(item)
-        if match is None:
+        if match is None or form == "ISO":
             return None
         order = _ORDERS[form]
         parts = [match[1], match[3], match[4]]

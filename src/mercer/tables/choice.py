@@ -44,6 +44,7 @@ _IDENTIFIER: Final = re.compile(r"(?i:|unnamed.*|index|idx|row|no|(.*[_ .-])?(nr
 _CODE: Final = re.compile(
     r"(?i:(.*[_ .-])?(zip|plz|postleitzahl|((zip|post|postal)[_ .-]?)?code)([_ .-].*)?)|.*[a-z0-9](Code|Zip|Plz|PLZ)"
 )
+_COMMA: Final = re.compile(r"[+-]?\d+(,\d+)?")
 # Up to this many different numbers, a column that also holds words is a category: 4, 6, 8 and rotary cylinders.
 _FEW: Final = 10
 
@@ -183,6 +184,14 @@ def strange_words(one: Encoding, cells: Cells) -> str | None:
     return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_HOLES}" if words else None
 
 
+def guesses_in(frame: Frame, wishes: Wishes, source: str) -> dict[str, str]:
+    """What is guessed of a table; an error names its source, and rows as it counts them, before any are shuffled."""
+    try:
+        return guesses(frame, encodings_for(frame, wishes, np.ones(len(frame))), wishes)
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
 def guesses(frame: Frame, encodings: list[Encoding], wishes: Wishes) -> dict[str, str]:
     """Of each column where it was guessed what it holds, and somebody may have meant otherwise: a sentence to ask."""
     found = {}
@@ -270,10 +279,16 @@ def _expect_plain_numbers(name: str, cells: Cells) -> None:
     if 2 * len(spelt) <= len(known):
         return
     row = next(row for row in spelt if number(cells[row]) is None)
+    said = f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}"
+    if all(_COMMA.fullmatch(cells[row]) for row in spelt):  # of a file it would have been read off
+        raise ValueError(
+            f"{said}: in a frame, numbers with a decimal comma are texts; read the file with decimal=',' "
+            "(pandas.read_csv, and polars' decimal_comma=True), or name the column in categorical or drop"
+        )
     raise ValueError(
-        f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}, and {len(spelt):,} of {len(known):,} rows "
-        "hold numbers, but in spellings that cannot be read together; write all with one decimal mark and one unit (a "
-        "frame: as numbers), or name the column in categorical or drop"
+        f"{said}, and {len(spelt):,} of {len(known):,} rows hold numbers, but in spellings that cannot be read "
+        "together; write all with one decimal mark and one unit (a frame: as numbers), or name the column in "
+        "categorical or drop"
     )
 
 

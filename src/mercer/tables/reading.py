@@ -183,7 +183,8 @@ def classes_in(column: Any, name: str, title: str) -> Any:
             return np.array([int(text) for text in texts], dtype=np.int64)
     elif all(NUMBER.fullmatch(text) and not PADDED.match(text) for text in distinct):
         values = np.array([float(text) for text in texts])
-        if np.abs(values).max(initial=0) < 2**53:  # below which float64 tells all integers apart
+        # Below 2^53 float64 tells all integers apart; what is written with an exponent is no name.
+        if not any(abs(float(text)) >= 2**53 and "e" not in text.lower() for text in distinct):
             return values
     return np.array(texts)
 

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, Final
 
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
@@ -67,6 +68,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> again.predict([[0.2], [2.9]]).tolist()
     [0, 1]
     """
+    model = model if isinstance(model, BaseEstimator) else getattr(model, "model", model)  # of `easy` and `ask`
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
     described = describe_model(model, arrays)
