@@ -132,10 +132,13 @@ def test_of_a_dask_cluster(workers, monkeypatch, tmp_path):
     with made, distributed.Client(made) as client:
 
         def ready():
-            for _ in range(SECONDS):
-                made.scale(workers)  # one that was killed while it started is given up, after a while
-                if len(client.scheduler_info()["workers"]) == workers:
+            for second in range(SECONDS):
+                here = len(client.scheduler_info()["workers"])
+                if here == workers:
                     return
+                if second % 30 == 20:  # one that was killed before it connected stays with the cluster, dead
+                    made.scale(here)
+                made.scale(workers)
                 time.sleep(1)
             pytest.fail("the workers do not come back")
 

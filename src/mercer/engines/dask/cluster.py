@@ -143,9 +143,10 @@ class _Watch:
         cluster = self._client.cluster
         if not hasattr(cluster, "worker_spec"):  # elsewhere a nanny that answers starts its worker again
             return bool(self._client.sync(self._answers))
-        if not cluster.workers and self._filled is None:
+        alive = [one for one in cluster.workers.values() if one.status.name not in ("closing", "closed", "failed")]
+        if not alive and self._filled is None:
             self._filled = asyncio.run_coroutine_threadsafe(_filled(cluster), cluster.loop.asyncio_loop)
-        return bool(cluster.workers) or not self._filled.done()
+        return bool(alive) or not self._filled.done()
 
     async def _answers(self) -> bool:
         asked = [asyncio.wait_for(self._client.rpc(one).identity(), _ANSWER_SECONDS) for one in self._nannies[:8]]
