@@ -2,6 +2,8 @@
 
     python benchmarks/compare_gpu.py [--device cuda] [--mnist FILE.npz] [--rows 200000 1000000] [--repeats 3] [--cpu]
     python benchmarks/compare_gpu.py --breadth 100000 [--cpu]
+    python benchmarks/compare_gpu.py --kernels                      kernels of our own, by themselves; needs a GPU
+    python benchmarks/compare_gpu.py --whole [--mnist FILE.npz]     all of it: fits, ridge, search, predictions, memory
 
 Data are on the device before the clock starts; times are the minimum of repeats after one that is not counted. The
 pass is n × support vectors Gaussian values in float32 and their sums, which no solver can do without.
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from compare_tuning import torchkm_data
 
 import mercer
 
@@ -69,17 +72,145 @@ def breadth(n: int) -> dict[str, tuple[Any, np.ndarray, Any]]:
     }
 
 
+def one_pass(X: Any, vectors: int, gamma: float, torch: Any) -> float:
+    """Seconds of the kernel values between all rows and so many of them, and their sums; NaN without Triton."""
+    from mercer.engines.torch import fused
+    from mercer.engines.torch.formula import Formula
+    from mercer.kernels import Gaussian
+
+    if not fused.available(X):
+        return float("nan")
+    x, norms = Formula.of(Gaussian(gamma), X, fuses=True).rows(X, torch.float32).parts[0]
+    some = torch.arange(vectors, device=X.device) * len(X) // max(1, vectors)
+    z, weights = (x[some], norms[some]), torch.ones(vectors, device=X.device)
+    return timed(lambda: fused.sums(x, norms, *z, weights), 2, torch.cuda.synchronize)[0]
+
+
+def kernels() -> None:
+    """Kernel values a second, and microseconds of a pair step with several numbers of warps."""
+    import torch
+
+    from mercer.engines.torch import fused, rounds
+    from mercer.engines.torch.formula import Formula
+    from mercer.kernels import Gaussian
+
+    def rate(name: str, count: float, call: Any) -> None:
+        print(f"{name:40} {count / timed(call, 3, torch.cuda.synchronize)[0]:.2e} a second", flush=True)
+
+    for n, m, d in ((500_000, 10_000, 20), (60_000, 8_000, 784)):
+        X = torch.randn((n, d), device="cuda")
+        formula = Formula.of(Gaussian(0.5 / d), X, fuses=True)
+        for dtype in (torch.float32, torch.float64):
+            x, norms = formula.rows(X if dtype == torch.float32 else X[: n // 10], dtype).parts[0]
+            z, own = x[: m if fused.adds_all(x) else 2048], norms[: m if fused.adds_all(x) else 2048]
+            for weights in {torch.float32: (torch.float32, torch.float64)}.get(dtype, (dtype,)):
+                w = torch.randn(len(z), device="cuda", dtype=weights)
+                name = f"sums d={d} {dtype} weights {weights}".replace("torch.", "")
+                rate(name, len(x) * len(z), lambda: fused.sums(x, norms, z, own, w))  # noqa: B023  # called in this turn
+            if fused.adds_several(x, 45):
+                W = torch.randn((len(z), 45), device="cuda", dtype=torch.float64)
+                rate(f"sums d={d}, 45 outputs", len(x) * len(z), lambda: fused.sums(x, norms, z, own, W))  # noqa: B023  # called in this turn
+    n = 20_000
+    X = torch.randn((n, 20), device="cuda", dtype=torch.float64)
+    y = torch.where(torch.rand(n, device="cuda") < 0.5, 1.0, -1.0).double()
+    zero, one = torch.zeros(n + 1, device="cuda", dtype=torch.float64), torch.ones(1, device="cuda").double()
+    fixed = [torch.cat([part, 0 * one]) for part in (y, (y < 0) * y, (y > 0) * y, 0.0 * y)]
+    for size in (1024, 2048):
+        for warps in (4, 8, 16):
+            rounds.WARPS = warps
+            chooser = rounds.Chooser(*fixed, None)
+            chooser.resize(size)
+            rows = chooser.choose(zero.clone(), zero[:-1])
+            K = torch.exp(-0.05 * torch.cdist(X[rows], X[rows]).square()).float()
+
+            def step(chooser: Any = chooser, K: Any = K) -> None:
+                chooser.step(K, zero.clone(), zero[:-1], 1e-4, 1e-4)
+
+            step()
+            before = float(chooser.told[2])
+            seconds, _ = timed(step, 3, torch.cuda.synchronize)
+            steps = (float(chooser.told[2]) - before) / 4
+            print(
+                f"pair steps, {size} variables, {warps:2} warps: {1e6 * seconds / steps:.2f} µs each of {steps:.0f}",
+                flush=True,
+            )
+
+
+def whole(n: int, device: Any, torch: Any, synchronize: Any, repeats: int) -> None:
+    """What is asked of a device beside single fits: kernel ridge, a search, predictions, memory; of a million rows."""
+    X, y = mixture(n)
+    few = n // 20
+    there = torch.as_tensor(X, device=device)
+    target = np.sin(3 * X[:few, 0]) + X[:few, 1]
+    ridge = mercer.RLSRegressor(gamma=0.05, cache_size=100_000)
+    seconds, model = timed(lambda: ridge.fit(there[:few], target), repeats, synchronize)
+    print(f"RLSRegressor {few:,}: {seconds:.2f} s (asked 6), gap {model.certificate_.relative_gap:.1e}", flush=True)
+    for m in (n // 98, n // 333):
+        model = mercer.SVC(C=1e-3, gamma=0.05, cache_size=100_000).fit(there[:m], y[:m])
+        vectors = len(model.support_)
+        seconds, labels = timed(lambda: model.predict(there), repeats, synchronize)  # noqa: B023  # called in this turn
+        bound = one_pass(there, vectors, 0.05, torch)
+        begun = time.perf_counter()
+        with mercer.config_context(device="cpu"):
+            own = model.predict(X)
+        here = time.perf_counter() - begun
+        same = np.mean(own == np.asarray(torch.as_tensor(labels).cpu()))
+        print(
+            f"predict {n:,} with {vectors} vectors: {seconds:.4f} s, one pass {bound:.4f} s, core {here:.2f} s, "
+            f"{here / seconds:.1f} times (asked 20 with 10,000), {same:.6f} of the labels are the same",
+            flush=True,
+        )
+    for name, (Z, labels_, gamma), prices in (
+        ("TorchKM's clusters and grid", torchkm_data(n // 50, 100), 1.0 / (2 * (n // 50) * np.logspace(3, -3, 50))),
+        ("mixture, C from 0.01 to 100", (*mixture(n // 50, 100), 0.005), np.logspace(-2, 2, 50)),
+    ):
+        machine = mercer.SVC(gamma=gamma, gap_tol=1e-4, cache_size=100_000)
+        placed = torch.as_tensor(np.asarray(Z), device=device)
+        for limit in (5.0, 90.0):  # the first one warms up
+            begun = time.perf_counter()
+            grid = {"C": prices if limit > 5 else prices[:2]}
+            found = mercer.tune(machine, placed, labels_, grid=grid, cv=10, skip=False, refit=False, max_time=limit)
+            seconds = time.perf_counter() - begun
+        done = int(np.isfinite(found.cv_results_["relative_gap"]).sum())
+        print(
+            f"tune {n // 50:,} x 100, {name}: {seconds:.2f} s (asked 8), {done} of 50 prices, largest relative gap "
+            f"{np.nanmax(found.cv_results_['relative_gap']):.1e}, best {found.best_score_:.4f} at {found.best_params_}",
+            flush=True,
+        )
+    if device.type == "cuda":
+        for size in (100_000, 2_000):
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            begun = time.perf_counter()
+            proof = mercer.SVC(C=1, gamma=0.05, cache_size=size).fit(there, y).certificate_
+            seconds, most = time.perf_counter() - begun, torch.cuda.max_memory_allocated() / 1e9
+            print(f"{n:,} with cache_size={size}: {seconds:.2f} s, {most:.1f} GB, dual {proof.dual:.9g}", flush=True)
+
+
 def main() -> None:
     """Print one line per case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--mnist")
-    parser.add_argument("--rows", type=int, nargs="*", default=[20_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=None)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--cpu", action="store_true", help="fit with this machine's core too")
     parser.add_argument("--breadth", type=int, help="other machines, with this many rows, instead")
+    parser.add_argument("--kernels", action="store_true", help="kernels of our own instead")
+    parser.add_argument("--whole", action="store_true", help="200,000 and 1,000,000 rows, and all else that is asked")
+    parser.add_argument("--alone", type=int, help="variables from which on the device takes rounds by itself")
     given = parser.parse_args()
     import torch
+
+    if given.alone:
+        from mercer.engines.torch import field
+
+        field._FEWEST_VARIABLES = given.alone
+
+    if given.kernels:
+        kernels()
+        return
+    given.rows = given.rows or ([200_000, 1_000_000] if given.whole else [20_000])
 
     device = torch.device("cpu" if given.device == "torch-cpu" else given.device)
     synchronize = torch.cuda.synchronize if device.type == "cuda" else lambda: None
@@ -100,15 +231,23 @@ def main() -> None:
             there = X if sp.issparse(X) else torch.as_tensor(X, device=device)  # CSR rows are sent by each fit
             seconds, model = timed(lambda: machine.fit(there, y), given.repeats, synchronize)  # noqa: B023  # called in this turn
             predict, _ = timed(lambda: model.predict(there[:100_000]), 1, synchronize)  # noqa: B023  # called in this turn
+            gamma = getattr(machine, "gamma", None)
+            vectors = len(getattr(model, "support_", ()))
+            dense = not sp.issparse(X) and isinstance(gamma, float)
+            bound = one_pass(there, vectors, gamma, torch) if dense else float("nan")
         found = model.certificate_
-        vectors = len(getattr(model, "support_", ()))
-        line = f"{name:18} {seconds:8.3f} s  vectors {vectors:7}  gap {found.relative_gap:.1e}  "
+        line = (
+            f"{name:18} {seconds:8.3f} s  one pass {bound:.3f} s  vectors {vectors:7}  gap {found.relative_gap:.1e}  "
+        )
         line += f"violation {found.violation:.1e}  {model.stop_reason_}  predict {predict:.3f} s"
         if given.cpu:
             start = time.perf_counter()
             here = type(machine)(**machine.get_params(deep=False)).fit(X, y)
             line += f"  core {time.perf_counter() - start:.2f} s, dual {here.certificate_.dual / found.dual - 1:+.1e}"
         print(line, flush=True)
+    if given.whole:
+        with mercer.config_context(device=given.device):
+            whole(max(given.rows), device, torch, synchronize, given.repeats)
 
 
 if __name__ == "__main__":

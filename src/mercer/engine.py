@@ -236,19 +236,15 @@ def placed(X: Any) -> Any:
     return X if engine is None else engine.samples(X)
 
 
-def as_asked(values: Any, X: Any) -> Any:
-    """An answer about samples X as the type of array that X is: an engine's own numbers are the engine's again."""
-    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
-    if engine is None or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
-        return values
-    return engine.given(values, X)
-
-
 def answered(X: Any, answer: Callable[[Any], Any]) -> Any:
     """The answer about samples X as the type of array that X is; later, where such arrays are computed later."""
     engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
     later = getattr(engine, "later", None)
-    return as_asked(answer(placed(X)), X) if later is None else later(X, answer)
+    if later is not None:
+        return later(X, answer)
+    values = answer(X if engine is None else engine.samples(X))
+    numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+    return engine.given(values, X) if engine is not None and numbers else values
 
 
 def report_of(X: Any) -> dict[str, Any]:

@@ -26,13 +26,7 @@ if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
-    from mercer.displays import (
-        CPathDisplay,
-        ExplanationDisplay,
-        PartialDependenceDisplay,
-        RidgePathDisplay,
-        TraceDisplay,
-    )
+    from mercer.displays import ExplanationDisplay
     from mercer.explain import Explanation, PartialDependence, Reasons
     from mercer.margins import NearestPoints
     from mercer.theory import Insight
@@ -422,30 +416,14 @@ class NoveltyMethods:
         return novelty_probabilities(self, X)
 
 
-class CPathMethods:
-    """Of the path of an SVC over C."""
+class PlotMethods:
+    """Of a result with a picture, which is the display of its name in `mercer.displays`."""
 
-    def plot(self, axes: Any = None) -> CPathDisplay:
-        """α, margin, support vectors and error against C; needs matplotlib."""
-        from mercer.displays import CPathDisplay
+    def plot(self, *axes: Any, **options: Any) -> Any:
+        """The picture, in these axes or a new figure; needs matplotlib. See the display of this name."""
+        from mercer import displays
 
-        return CPathDisplay(self).plot(axes)  # type: ignore[arg-type]  # a CPath has this method
-
-
-class RidgePathMethods:
-    """Of the path of least squares over λ."""
-
-    def plot(self, axes: Any = None) -> RidgePathDisplay:
-        """Error, norm and degrees of freedom against λ; needs matplotlib.
-
-        Parameters
-        ----------
-        axes : three matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        from mercer.displays import RidgePathDisplay
-
-        return RidgePathDisplay(self).plot(axes)  # type: ignore[arg-type]  # a RidgePath has this method
+        return getattr(displays, f"{type(self).__name__}Display")(self).plot(*axes, **options)
 
 
 class ExplanationMethods:
@@ -458,30 +436,8 @@ class ExplanationMethods:
         return ExplanationDisplay.from_explanation(self, kind=kind, **options)  # type: ignore[arg-type]  # an Explanation has this method
 
 
-class PartialDependenceMethods:
-    """Of a partial dependence."""
-
-    def plot(self, **options: Any) -> PartialDependenceDisplay:
-        """The picture; see `mercer.displays.PartialDependenceDisplay`."""
-        from mercer.displays import PartialDependenceDisplay
-
-        return PartialDependenceDisplay(self).plot(**options)  # type: ignore[arg-type]  # a PartialDependence has this method
-
-
 class TraceMethods:
     """Of the record of a textbook algorithm."""
-
-    def plot(self, axes: Any = None) -> TraceDisplay:
-        """Dual value, violation and the steps' sizes, step by step; needs matplotlib.
-
-        Parameters
-        ----------
-        axes : two matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        from mercer.displays import TraceDisplay
-
-        return TraceDisplay(self).plot(axes)  # type: ignore[arg-type]  # a Trace has this method
 
     @shared_docs
     def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:

@@ -10,6 +10,8 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import mercer
 from mercer.analysis import easy as course
+from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
+from mercer.selection.tune import tune
 
 
 def customers(n=90, seed=0):
@@ -44,7 +46,7 @@ def test_the_figures_are_those_of_nested_cross_validation(classes, model):
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     plain = mercer.tabular(mercer.SVC(), drop=["id"])
     for train, test in folds.split(X, y):
-        found = mercer.tune(plain, X.iloc[train], y[train], grid="quick", cv=folds, refit=False)
+        found = mercer.tune(plain, X.iloc[train], y[train], grid="quick", cv=folds, scoring=soft_accuracy, refit=False)
         best = clone(plain).set_params(**found.best_params_).fit(X.iloc[train], y[train])
         answers[test] = best.predict(X.iloc[test])
     assert model.figures.accuracy == pytest.approx(np.mean(answers == y))
@@ -187,3 +189,23 @@ def test_what_the_model_can_be_asked_easy_answers(classes, model, tmp_path):
         mercer.export_c(model)
     again = pickle.loads(pickle.dumps(model))
     assert str(again) == str(model)
+
+
+def test_the_model_that_is_kept_was_searched_on_all_rows(monkeypatch):
+    searched = []
+
+    def recorded(estimator, X, y, **options):
+        searched.append((len(y), options["scoring"]))
+        return tune(estimator, X, y, **options)
+
+    monkeypatch.setattr(course, "tune", recorded)
+    monkeypatch.setattr(course, "_NESTED", 60)
+    monkeypatch.setattr(course, "_MOST_SEARCHED", 100)
+    x = np.random.default_rng(0).normal(size=120)
+    for n, rows in ((80, [60, 80]), (120, [90])):  # a large table would be searched twice for little
+        searched.clear()
+        mercer.easy(x[:n, None], target=np.where(x[:n] > 0, "a", "b"))
+        assert searched == [(count, soft_accuracy) for count in rows]
+    searched.clear()
+    mercer.easy(x[:80, None], target=np.arange(80) < 6)
+    assert {scoring for _, scoring in searched} == {balanced_soft_accuracy}

@@ -113,7 +113,13 @@ def _check_gram(gram, K, atol):
         assert full.dtype == dtype
         assert full.strides[1] == full.itemsize
         np.testing.assert_allclose(full, K, atol=max(error, atol))
-    rounded = gram.rounded()
+    table = gram.rounded()
+    rounded = table.values
+    few = np.where(np.arange(n) % 7 == 3, rng.normal(size=n), 0.0)
+    for some in (few, rng.normal(size=n)):
+        wanted = rounded.astype(np.float64) @ some
+        np.testing.assert_allclose(table.product(some), wanted, atol=1e-14 * n * np.abs(K).max() * np.abs(some).max())
+    assert table.largest == np.abs(rounded).max()
     assert rounded.dtype == np.float32
     np.testing.assert_array_equal(rounded, rounded.T)
     np.testing.assert_array_equal(np.diagonal(rounded), gram.diagonal.astype(np.float32))

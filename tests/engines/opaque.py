@@ -17,7 +17,7 @@ from mercer.data.merging import _equal, hash_samples
 from mercer.engine import Engine, PlacedSamples, engine_of, register
 from mercer.gram import Cross, Evaluation, Gram, LinearGram, Provable, Rows
 from mercer.gram.evaluation import BlockEvaluation
-from mercer.gram.gram import Eigensystem, Factor, Kept
+from mercer.gram.gram import Eigensystem, Factor, Kept, Rounded
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.kernel_matrix import KernelMatrix
@@ -144,6 +144,9 @@ class OpaqueGram(Behind):
 
     def kept(self, n_threads=1):
         return Behind(self.inner.kept(n_threads), Kept)
+
+    def rounded(self):
+        return Behind(self.inner.rounded(), Rounded)
 
     def eigh(self, scale, centred, deadline=math.inf):
         return Behind(self.inner.eigh(scale, centred, deadline), Eigensystem)

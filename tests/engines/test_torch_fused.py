@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 import mercer
+from mercer.gram.gram import Variables
 from mercer.kernels import Gaussian
 from mercer.problems.dual_problem import DualProblem
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
-from mercer.engines.torch import ENGINE, fused  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import ENGINE, fused, stored  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import field as torch_field  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
 from mercer.engines.torch.ahead import Ahead, OfStored  # noqa: E402  # after the skip without torch
 from mercer.engines.torch.formula import Formula  # noqa: E402  # after the skip without torch
 from mercer.engines.torch.rounds import Chooser, add_rows  # noqa: E402  # after the skip without torch
@@ -182,16 +185,30 @@ def test_numbers_that_are_lost_end_rounds():
     assert ahead.over
 
 
-def test_a_larger_block_keeps_the_last_one():
+def test_a_variable_that_is_on_both_sides_is_chosen_once():
+    n = 8  # one in each part
+    fixed = [there(np.append(values, 0.0)) for values in (np.arange(8.0), -np.ones(n), np.ones(n), np.zeros(n))]
+    chooser = Chooser(*fixed, None)
+    chooser.resize(32)
+    chooser.choose(there(np.zeros(n + 1)), there(np.zeros(n)))
+    np.testing.assert_array_equal(chooser._block.cpu(), [n, *range(1, 8), 0, *[n] * 23])
+
+
+def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
     problem, K = box_problem(30)
-    ahead = stored_rounds(problem, K)
-    chooser = ahead._chooser
+    rounds = stored_rounds(problem, K)
+    chooser, source = rounds._chooser, rounds._source
     chooser.resize(16)
     beta, u = there(np.zeros(31)), there(np.zeros(30))
     for _ in range(2):
         rows = chooser.choose(beta, u)
-        ahead._source.add(u, rows, chooser.step(ahead._source.block(rows), beta, u, 0.5, 1e-2))
-    last = chooser._block.cpu().numpy().copy()
+        source.add(u, rows, chooser.step(source.block(rows), beta, u, 0.5, 1e-2))
+        last, b = chooser._block.cpu().numpy().copy(), beta.cpu().numpy()
+        free = (b < np.append(problem.upper, 0.0)) & (b > np.append(problem.lower, 0.0))
+        order = last[np.argsort(~free[last], kind="stable")]
+        np.testing.assert_array_equal(chooser._old.cpu(), order[:8])
+        np.testing.assert_array_equal(np.flatnonzero(chooser._kept[:30].cpu()), np.unique(order[:8][order[:8] < 30]))
+        assert chooser.told[4] == free[last].sum()
     chooser.resize(32)
     chooser.choose(beta, u)
     np.testing.assert_array_equal(chooser._block.cpu().numpy()[16:], last)
@@ -206,3 +223,49 @@ def test_rows_of_a_stored_matrix_are_added_up_in_float64(m):
     wanted = out + weights @ K[rows].double()
     add_rows(out, K, rows, weights)
     np.testing.assert_allclose(out.cpu(), wanted.cpu(), atol=1e-13)
+
+
+def test_steps_on_a_stored_matrix(monkeypatch):
+    """On the device, and by the core where rounds there have not ended it."""
+    monkeypatch.setattr(stored, "_FEWEST_ROWS", 10)
+    problem, K = box_problem(20, seed=1)
+    table = stored.TorchRounded(there(K, torch.float32))
+    box = Variables(problem.p, problem.lower, problem.upper, problem.d, problem.group)
+    values = table.values.astype(np.float64)
+    for most in (1, 10**6):
+        beta, u = np.zeros(20), np.zeros(20)
+        taken, reason = table.steps(box, beta, u, 1e-2, most, 100.0)
+        assert reason == ("max_steps" if most == 1 else "converged")
+        assert taken >= 1
+        np.testing.assert_allclose(u, values @ beta, atol=1e-12)
+    h = problem.p - u
+    assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
+
+    def astray(self, beta, u, *_):
+        beta[[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
+        return 5, np.inf
+
+    monkeypatch.setattr(stored.Ahead, "run", astray)
+    again, v = np.zeros(20), np.zeros(20)
+    assert table.steps(box, again, v, 1e-2, 10**6, 100.0)[1] == "converged"
+    np.testing.assert_array_equal(v, table.product(again))  # one sum, whatever happened on the way
+    assert dual(problem, values, again) == pytest.approx(dual(problem, values, beta), rel=1e-2)
+    c = np.where(np.arange(20) % 3 == 0, problem.p, 0.0)
+    np.testing.assert_allclose(table.product(c), values @ c, atol=1e-12)
+    assert table.largest == np.abs(values).max()
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC(gamma=0.5, tol=0.05), mercer.SVR(gamma=0.5, tol=0.05)])
+def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    taken, run = [], Ahead.run
+    monkeypatch.setattr(Ahead, "run", lambda *args: taken.append(run(*args)) or taken[-1])
+    X = np.random.default_rng(0).normal(size=(14, 3)).astype(np.float32)
+    y = (X[:, 0] > 0) * 1.0
+    found = machine.fit(X, y).certificate_
+    assert sum(steps for steps, _ in taken) > 0
+    with mercer.config_context(device="cpu"):
+        here = machine.fit(X, y).certificate_
+    assert abs(found.dual - here.dual) <= found.gap + here.gap
+    assert found.violation <= 0.05

@@ -58,6 +58,19 @@ def test_linear_sparse_and_dense_are_the_linear_svc_of_the_differences():
         np.testing.assert_allclose(model.dual_coef_[0] @ X, pairs.coef_[0], atol=1e-7)
 
 
+@pytest.mark.parametrize(("scale", "offset", "C"), [(1.0, 1e5, 100.0), (1.0, 1e8, 1e-3), (1e4, 0.0, 30.0)])
+def test_linear_ranking_of_raw_columns(scale, offset, C):
+    """A column's offset changes no pair, and a scale is one of C."""
+    X, y, qid = problem(n=80, features=5)
+    raw = RankSVM(C=C, kernel="linear", tol=1e-4).fit(scale * X + offset, y, qid=qid)
+    i, j = all_pairs(y, qid)
+    sign = np.where(np.arange(len(i)) % 2 == 0, 1.0, -1.0)
+    pairs = LinearSVC(C=C * scale**2, loss="hinge", bias=False, tol=1e-6, max_iter=10**6)
+    proof = pairs.fit(sign[:, None] * (X[i] - X[j]), sign).certificate_
+    assert raw.converged_
+    assert raw.certificate_.primal * scale**2 == pytest.approx(proof.primal, rel=2e-4)
+
+
 def test_weights_are_repetitions_and_groups_are_apart():
     X, y, qid = problem(n=40)
     weight = np.arange(40) % 3

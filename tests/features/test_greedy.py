@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer.features import incomplete_cholesky, kernel_feature_analysis
-from mercer.kernels import Gaussian, Polynomial
+from mercer.kernels import Gaussian, Polynomial, Sigmoid
 from reference import greedy
 
 RNG = np.random.default_rng(0)
@@ -54,3 +54,9 @@ def test_candidates_are_drawn_and_dependent_ones_end_it():
     assert len(kernel_feature_analysis(X, 10, kernel="linear")) == 3
     with pytest.raises(ValueError, match="n_features"):
         kernel_feature_analysis(X, 0)
+
+
+def test_an_indefinite_kernel_has_no_incomplete_factor():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        incomplete_cholesky(X, kernel=Sigmoid(gamma=1.0, coef0=-1.0), tol=1e-6)

@@ -41,10 +41,9 @@ def test_errors_count_what_float32_loses_below_its_normal_numbers(size):
     kernel = size * Gaussian(0.2)
     X, c = rng.normal(size=(30, 3)), rng.normal(size=30) / size
     stored = StoredGram.of(gram_for(kernel, X))
+    values = stored.table.values
     exact = [sum(Fraction(float(k)) * Fraction(float(one)) for k, one in zip(row, c, strict=True)) for row in kernel(X)]
-    kept = [
-        sum(Fraction(float(k)) * Fraction(float(one)) for k, one in zip(row, c, strict=True)) for row in stored.values
-    ]
+    kept = [sum(Fraction(float(k)) * Fraction(float(one)) for k, one in zip(row, c, strict=True)) for row in values]
     off = np.array([float(abs(a - b)) for a, b in zip(exact, kept, strict=True)])
     assert (off <= stored.errors(c)).all()
 
@@ -53,4 +52,4 @@ def test_values_of_several_blocks_are_rounded():
     """More rows than a block has: both sides of the diagonal are there."""
     X = np.random.default_rng(0).normal(size=(1100, 3))
     gram = gram_for(Gaussian(0.3), X)
-    np.testing.assert_allclose(gram.rounded(), Gaussian(0.3)(X), atol=1e-7)
+    np.testing.assert_allclose(gram.rounded().values, Gaussian(0.3)(X), atol=1e-7)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
+from mercer.features import mercer_violation
 from mercer.kernels import Gaussian, Linear, Polynomial, Sigmoid, Spectrum, check_kernel
 
 rng = np.random.default_rng(7)
@@ -51,6 +52,19 @@ def test_precomputed_matrices():
         check_kernel(X, kernel="precomputed")
     with pytest.raises(ValueError, match="not finite"):
         check_kernel(np.full((2, 2), np.nan), kernel="precomputed")
+
+
+def test_the_rounding_of_a_float32_matrix_refutes_nothing():
+    K = (X @ X.T).astype(np.float32)
+    assert np.linalg.eigvalsh(K.astype(np.float64))[0] < -1e-10 * K.max()
+    assert check_kernel(K, kernel="precomputed").witness is None
+    assert mercer_violation(K, kernel="precomputed", weights=np.ones(len(K))) is None
+    assert check_kernel(np.diag([1.0, 1.0, -1e-3]).astype(np.float32), kernel="precomputed").witness is not None
+
+
+def test_a_violation_is_one_of_both_triangles():
+    K = np.array([[1.0, 0.0], [1.5, 1.0]])  # c'Kc > 0 for all c, but not with the lower triangle alone
+    assert mercer_violation(K, kernel="precomputed", weights=np.ones(2)) is None
 
 
 def test_strings():

@@ -1,6 +1,7 @@
 """The fewest errors against every labelling, and slack powers against a general minimiser (Mozharovskyi)."""
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -179,3 +180,40 @@ def test_few_errors_by_a_small_power():
     # The rest is separated with the largest margin: 1 and 2 are nearest to the plane between them.
     assert found.model.decision_function([[1.5]])[0] == pytest.approx(0.0, abs=1e-2)
     assert found.model.decision_function([[2.0]])[0] == pytest.approx(1.0, abs=1e-2)
+
+
+@pytest.mark.parametrize("columns", [[[1e300, 1e-300, -2e-300]], [[1e300, 1e-300, -2e-300], [1.0, 0.0, 0.0]]])
+def test_no_digit_of_a_wide_column_is_lost(columns):
+    found = fewest_errors(np.array(columns).T, [1, 1, -1], bias=False)  # w = 1 errs nowhere
+    assert found.least == 0
+
+
+class AlmostStraight:
+    def value(self, u):
+        return u + 2e-8 * u**2
+
+    def derivative(self, u):
+        return 1 + 4e-8 * u
+
+
+class Steep:
+    def value(self, u):
+        return math.expm1(u)
+
+    def derivative(self, u):
+        return math.exp(u)
+
+
+def test_the_bound_is_of_a_tangent():
+    """Of an F that is nearly straight, the slope at 0 belongs to the value at 0."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), np.where(rng.random(20) < 0.5, 1, -1)
+    found = least_slack_power(X, y, kernel="linear", outer=AlmostStraight())
+    assert found.bound <= found.value
+    assert found.bound == pytest.approx(found.value, rel=1e-6)
+
+
+def test_an_outer_function_without_a_slope_is_refused():
+    X, y = np.arange(800.0)[:, None], np.arange(800) % 2
+    with pytest.raises(ValueError, match="needs a slope"):
+        least_slack_power(X, y, kernel="linear", outer=Steep())

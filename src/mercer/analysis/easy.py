@@ -2,7 +2,8 @@
 
 Parameters are searched on rows that are not judged by: up to 1,000 rows in each of five folds anew (nested
 cross-validation), beyond that on three quarters of the rows. So the figures are of rows that neither training nor the
-search has seen. The model that is kept is then trained on all rows.
+search has seen. The model that is kept is then searched and trained on all rows; beyond 3,000 it has the parameters of
+that search.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def kind_of(column: Any, machine: str) -> Kind:
 
 
 def expect_enough(y: Any, is_regression: bool, source: str) -> None:
-    """Raise ValueError where rows, or those of a class, are too few to search on some and judge on others."""
+    """ValueError where a target has too few rows, or too few of a class, to search on some and judge on others."""
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 1:
         raise ValueError(

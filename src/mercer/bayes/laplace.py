@@ -20,11 +20,11 @@ w log σ(yf̂),
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.bayes.process import Process
@@ -40,6 +40,8 @@ from mercer.solvers.representer import RepresenterSolution, solve_representer
 _MODE = Stop(tol=1e-14, max_iter=200)
 # The curvature of a sample that is certain: R has nothing to say of it, and 1/W is a number.
 _LEAST = 1e-280
+# Deviations of f from which on 1/(1 + e^(−f)) is taken as a step and a rest.
+_WIDE = 9.0
 
 
 def mode_problem(y: Floats, weight: Floats) -> RepresenterProblem:
@@ -152,12 +154,30 @@ class LaplaceProcess(Process):
 def averaged(mean: Floats, variance: Floats) -> Floats:
     """E σ(z) of normal z, by the trapezoidal rule, which for such functions gains a digit with every few points.
 
-    σ has poles at ±πi, so that the step must be small against π over the deviation.
+    σ has poles at ±πi, so that the step must be small against π over the deviation s. Where that is large,
+
+        E σ(z) = Φ(m/s) + ∫ over t > 0 of [φ((t + m)/s) − φ((t − m)/s)]/s · σ(−t)
+
+    which is what σ differs from a step by, and needs no more points for a larger s.
     """
     out, root = np.empty(len(mean)), np.sqrt(variance)
-    for some in row_blocks(len(mean), 8 * 4096):
-        deviation = float(root[some].max(initial=0.0))
-        t = np.linspace(-9.0, 9.0, 81 + 2 * int(min(30.0 * deviation, 1e5)))
-        density = np.exp(-0.5 * t * t)
-        out[some] = expit(mean[some, None] + root[some, None] * t) @ (density / density.sum())
-    return out
+    wide = root > _WIDE
+    t = np.linspace(-9.0, 9.0, 81 + 60 * int(_WIDE))
+    density = np.exp(-0.5 * t * t)
+    for some in row_blocks(len(mean), 8 * len(t)):
+        m, s = mean[some, None], root[some, None]
+        out[some] = expit(m + np.minimum(s, _WIDE) * t) @ (density / density.sum())
+        if wide[some].any():
+            m, s = m[wide[some]], s[wide[some]]
+            nodes, weights = _behind_the_step()
+            near, far = (np.exp(-0.5 * ((nodes + sign * m) / s) ** 2) for sign in (1, -1))
+            out[some][wide[some]] = ndtr(m / s)[:, 0] + (near - far) @ weights / s[:, 0]
+    return np.clip(out, 0.0, 1.0)
+
+
+@cache
+def _behind_the_step() -> tuple[Floats, Floats]:
+    """t > 0, and weights that contain σ(−t)/√2π."""
+    t, w = np.polynomial.legendre.leggauss(300)
+    nodes = 60.0 * (t + 1.0)
+    return nodes, 60.0 * w * expit(-nodes) / np.sqrt(2 * np.pi)

@@ -32,6 +32,7 @@ from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
 from mercer.runtime.threads import effective_n_threads
+from mercer.solvers.least_squares.solution import memory_error
 
 # Gains in log p(y) below this are none; σ² that changes by less than the share stays.
 _GAIN, _SAME, _MOST_NOISES = 1e-4, 1e-4, 200
@@ -133,10 +134,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         gram, merged, n_threads = fit.gram(), fit.merged, effective_n_threads(self.n_jobs)
         n = len(merged.weight)
         if 24 * n**2 > fit.limits.budget:
-            raise MemoryError(
-                f"{n} samples need {24 * n**2 / 1e6:.0f} MB for k and its products, but cache_size={self.cache_size:g} "
-                "is less; use fewer samples, or raise cache_size"
-            )
+            raise memory_error(f"k and its products of {n} samples", 24 * n**2, fit.limits.budget, "fewer samples")
         y, weight = fit.target[merged.first], merged.weight
         Phi = gram.kept(n_threads).products(np.eye(n))
         if self.bias:
@@ -148,12 +146,10 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
         progress.end()
         self.kernel_, self.n_iter_ = fit.kernel, max(1, found.steps)
         active, mean = found.active, found.mean
-        vectors = active < n
-        order = np.concatenate([np.flatnonzero(vectors), np.flatnonzero(~vectors)])
+        vectors = active < n  # the constant is the last, if it is left
         used, coefficients = active[vectors], mean[vectors]
         self.intercept_ = freeze(np.array([mean[~vectors].sum()]))
-        self.alpha_ = freeze(found.alpha[active][order])
-        self.sigma_ = freeze(np.ascontiguousarray(found.sigma[np.ix_(order, order)]))
+        self.alpha_, self.sigma_ = freeze(found.alpha[active]), freeze(np.ascontiguousarray(found.sigma))
         self.noise_variance_ = float(found.noise)
         self.log_marginal_likelihood_value_ = float(found.value)
         self._expansion_ = expansion_of(fit, coefficients[:, None].copy(), self.intercept_, used)

@@ -46,20 +46,16 @@ def of_sums(n: int) -> float:
     return gamma(n + _PER_TERM)
 
 
-def closer_products(gram: Provable, C: Floats) -> Ball:
-    """KC as exact as it gets, which is slower: column by column."""
-    each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
-    return Ball(*map(np.column_stack, zip(*each, strict=True)))
-
-
 def certify_solution(
     problem: LeastSquares, gram: Provable, C: Floats, U: Floats, errors: Floats
 ) -> tuple[Floats, Certificate]:
     """β of the rows and its proof, from the joint coefficients C; rounding is bounded as closely as it takes."""
     beta = problem.split(C, gram.diagonal)
     certificate = certify_outputs(problem, gram, beta, U, errors, C)
-    if not is_exact(problem, certificate):
-        certificate = certify_outputs(problem, gram, beta, *closer_products(gram, C), C)
+    if not is_exact(problem, certificate):  # KC as exact as it gets, which is slower: column by column
+        each = [gram.product_bound(column, level=gram.levels[-1]) for column in C.T]
+        U, errors = map(np.column_stack, zip(*each, strict=True))
+        certificate = certify_outputs(problem, gram, beta, U, errors, C)
     return beta, certificate
 
 

@@ -32,12 +32,7 @@ from mercer.problems.least_squares import LeastSquares
 
 
 def certify_weights(
-    problem: LeastSquares,
-    linear: LinearGram,
-    W: Floats,
-    b: Floats,
-    centre: Floats | None = None,
-    sums: Sums | None = None,
+    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None, sums: Sums | None = None
 ) -> tuple[Floats | None, Certificate]:
     """The β of the rows that weights of the features give, and the proof of both; no β at λ = 0.
 
@@ -47,7 +42,7 @@ def certify_weights(
     if problem.lam == 0:
         return None, certify_weights_limit(problem, linear, W, b, centre)
     with np.errstate(over="ignore", invalid="ignore"):
-        residuals = _residuals(problem, linear, W, b, centre)
+        residuals = Ball(problem.Y, 0.0).minus(_values(linear, W, b, centre).take(problem.member))  # y − f − b
         R = residuals.value
         beta = (problem.weight / problem.lam)[:, None] * R
         if problem.bias:  # what rounding left of the sum, spread by weight
@@ -113,7 +108,7 @@ def _above(
 
 
 def certify_weights_limit(
-    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None = None
+    problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None
 ) -> Certificate:
     """λ = 0 and weights of the features, whose normal equations are XᵀW(y − f) = 0.
 
@@ -134,11 +129,6 @@ def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> 
     wide = b.astype(np.longdouble) + centre.astype(np.longdouble) @ W.astype(np.longdouble)
     summed = (len(W) + 2) * float(np.finfo(np.longdouble).eps) * (np.abs(b) + np.abs(centre) @ np.abs(W))
     return F.plus(Ball(np.asarray(wide, dtype=np.float64), summed).rounded())
-
-
-def _residuals(problem: LeastSquares, linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> Ball:
-    """y − f − b of the rows."""
-    return Ball(problem.Y, 0.0).minus(_values(linear, W, b, centre).take(problem.member))
 
 
 def _combination(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,13 @@ def distances(one: Expansion, other: Expansion, report: Callable[[float], None] 
     C = np.concatenate([dense(one.coefficients), -dense(other.coefficients)])
     parts = _parts(C)
     for number, outputs in enumerate(parts):
-        squares = _squares(one, vectors, C[:, outputs], lambda share, k=number: report((k + share) / len(parts)))
+        squares = _squares(one, vectors, C[:, outputs], partial(_part_of, report, number, len(parts)))
         found[outputs] = np.sqrt(np.maximum(squares.high, 0.0)) * (1 + 2.0**-50)
     return found
+
+
+def _part_of(report: Callable[[float], None], number: int, parts: int, share: float) -> None:
+    report((number + share) / parts)
 
 
 def _parts(C: Floats) -> list[Indices]:

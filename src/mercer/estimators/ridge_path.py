@@ -22,7 +22,7 @@ from mercer.fitting.families.least_squares_machine import (
 )
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import RidgePathMethods, attach_named, kernel_of
+from mercer.fitting.pipeline.machine import PlotMethods, attach_named, kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.gram import Gram
@@ -80,7 +80,7 @@ class PathSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath(RidgePathMethods):
+class RidgePath(PlotMethods):
     """Least squares for a whole grid of λ, from one decomposition.
 
     Attributes

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from mercer import parameters
 from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import Outputs, as_dense, outputs_of
-from mercer.fitting.pipeline.machine import PartialDependenceMethods, attach_named
+from mercer.fitting.pipeline.machine import PlotMethods, attach_named
 from mercer.kernels.terms import Term
 from mercer.parameters import integer
 from mercer.rkhs import Function, functions_of
@@ -55,7 +55,7 @@ def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = No
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartialDependence(PartialDependenceMethods):
+class PartialDependence(PlotMethods):
     """The mean of f over a grid.
 
     Attributes

@@ -29,6 +29,7 @@ from mercer.gram.landmarks import draw, leverage_scores
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.mercer_check import rounding_of_given
 from mercer.kernels.names import KernelLike
 from mercer.parameters import Seed, integer, one_of, positive, store
 from mercer.rkhs import Function
@@ -202,8 +203,9 @@ def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> F
     if n_samples(X) == 0 or w.shape != (n_samples(X),) or not (np.isfinite(w) & (w > 0)).all():
         raise ValueError(f"a finite weight > 0 is needed for each of the {n_samples(X)} points, not {w.shape}")
     root = np.sqrt(w)
-    values, vectors = abandonable(np.linalg.eigh, root[:, None] * bound(X) * root)
-    if not values[0] < -1e-10 * np.abs(values).max():  # else it may be rounding
+    K = bound(X)
+    values, vectors = abandonable(np.linalg.eigh, root[:, None] * (0.5 * (K + K.T)) * root)
+    if not values[0] < -max(1e-10, rounding_of_given(X, bound)) * np.abs(values).max():  # else it may be rounding
         return None
     # Nyström's extension of the eigenfunction; the integral is its eigenvalue.
     return Function(X, root * vectors[:, 0] / values[0], kernel=bound)

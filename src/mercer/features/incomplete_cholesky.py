@@ -14,6 +14,9 @@ from mercer.arrays import Data, Floats, Indices, n_samples, take
 from mercer.parameters import not_negative
 from mercer.rkhs import bound_kernel
 
+# What rounding cannot take from the diagonal below 0, as a share of its largest entry.
+_NOT_ROUNDING = 1e-8
+
 
 class IncompleteCholesky(NamedTuple):
     """A factor of a kernel matrix.
@@ -25,7 +28,7 @@ class IncompleteCholesky(NamedTuple):
     pivots : array of int
         The samples that its columns came from.
     residual : array of shape (n_samples,)
-        What is left of the diagonal.
+        What is left of the diagonal. If K is positive semi-definite, no entry of K − ZZᵀ exceeds the largest.
     """
 
     Z: Floats
@@ -70,8 +73,17 @@ def incomplete_cholesky(
     most = n if max_rank is None else min(n, int(max_rank))
     residual = np.array(k.diag(X), dtype=np.float64)
     Z, pivots = np.zeros((n, 0)), list[int]()
-    floor = n * float(np.finfo(float).eps) * float(residual.max(initial=0.0))  # below it pivots are rounding
-    while len(pivots) < most:
+    largest = float(np.abs(residual).max(initial=0.0))
+    floor = n * float(np.finfo(float).eps) * largest  # below it pivots are rounding
+    while True:
+        if residual.min(initial=0.0) < -_NOT_ROUNDING * largest:
+            raise ValueError(
+                f"{k!r} is not positive semi-definite on these samples: {residual.min():.3g} is left of a k(x, x), so "
+                "that no factor has K − ZZᵀ under control; use a positive definite kernel"
+            )
+        residual = np.maximum(0.0, residual)
+        if len(pivots) == most:
+            break
         j = int(np.argmax(residual))
         if not residual[j] > max(tol, floor):
             break
@@ -81,7 +93,7 @@ def incomplete_cholesky(
         column = k(X, take(X, np.array([j])))[:, 0] - Z[:, :r] @ Z[j, :r]
         Z[:, r] = column / np.sqrt(residual[j])
         Z[pivots, r], Z[j, r] = 0.0, np.sqrt(residual[j])
-        residual = np.maximum(0.0, residual - Z[:, r] ** 2)
+        residual = residual - Z[:, r] ** 2
         pivots.append(j)
         residual[pivots] = 0.0
     return IncompleteCholesky(Z[:, : len(pivots)].copy(), np.array(pivots, dtype=np.intp), residual)

@@ -7,9 +7,10 @@ makes the Gram for this machine; tests/contracts/gram_contract.py tests every im
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.gram.ball import Ball
@@ -120,10 +121,10 @@ class Gram(Provable, Protocol):
         Numbers too large for `dtype` are infinite.
         """
 
-    def rounded(self) -> Values:
-        """The values of `block`, all of them, rounded to float32, as a fresh array with contiguous rows.
+    def rounded(self) -> Rounded:
+        """The values of `block`, all of them, rounded to float32.
 
-        It is symmetric, and its diagonal is the Gram's. Numbers too large for float32 are infinite.
+        K is symmetric then, and its diagonal is the Gram's. Numbers too large for float32 are infinite.
         """
 
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
@@ -181,6 +182,43 @@ class Gram(Provable, Protocol):
 
     def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:
         """Where many small problems on pairs of blocks of rows are solved in one call; None where that is no gain."""
+
+
+class Variables(NamedTuple):
+    """What a `DualProblem` says of its variables but for their rows."""
+
+    p: Floats
+    lower: Floats
+    upper: Floats
+    d: Floats
+    group: NDArray[np.int32]
+
+
+class Rounded(Protocol):
+    """K with all its values in float32 where it lives, for products and for pair steps on all variables."""
+
+    @property
+    def values(self) -> Values:
+        """As an array of this machine with contiguous rows."""
+        ...
+
+    @property
+    def largest(self) -> float:
+        """The largest |value|; not finite if one of them is not."""
+        ...
+
+    def product(self, coefficients: Floats) -> Floats:
+        """K @ coefficients, summed in float64 in any order; columns whose coefficient is zero cost nothing."""
+        ...
+
+    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+        """Steps from β, whose u = Kβ is given, and why they ended: "converged", "stalled", "max_seconds", or otherwise.
+
+        There is a variable for every row, or two: those of all rows, and then a second one of each. β is changed, and
+        to u the product with all that it changed by is added, in one sum; after "nonfinite" and "unbounded" neither is
+        of use.
+        """
+        ...
 
 
 class Factor(Protocol):

@@ -360,7 +360,8 @@ class Lowering:
         with np.errstate(over="ignore"):
             stored = (values * self.scale).astype(dtype)
             sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
-            norms = _row_sums(sizes, X.indptr).astype(dtype)
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            norms = sums_by(rows, sizes, X.shape[0]).astype(dtype)
         return self._from_entries(stored, *self._placed(X), norms, n_threads)
 
     def _doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
@@ -405,11 +406,6 @@ def _column_sums(X: Any) -> Floats:
     # np.mean checks so many things that it takes three times as long on a small array.
     total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
     return np.asarray(total).ravel()
-
-
-def _row_sums(values: Floats, indptr: Any) -> Floats:
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-    return sums_by(rows, values, len(indptr) - 1)
 
 
 def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:

@@ -19,7 +19,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, Precision, Values, row_blocks
 from mercer.gram.ball import Ball
-from mercer.gram.gram import Gram
+from mercer.gram.gram import Gram, Rounded, Variables
 from mercer.gram.rounding import DOUBLE, SINGLE
 from mercer.problems.dual_problem import DualProblem
 
@@ -41,10 +41,46 @@ _EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class StoredGram:
-    """K in float32 or float64, with contiguous rows, and the Gram that knows its values better."""
+class HostRounded:
+    """`Rounded` in this machine's memory; float64 values will do as well."""
 
     values: Values
+
+    @property
+    def largest(self) -> float:
+        n = len(self.values)
+        found = [np.abs(self.values[some]).max(initial=0.0) for some in row_blocks(n, 4 * n)]
+        return float(np.max(found, initial=0.0))  # NaN if there is one
+
+    def product(self, coefficients: Floats) -> Floats:
+        n, out, used = len(self.values), np.zeros(len(self.values)), np.flatnonzero(coefficients)
+        if len(used) > _FEW_SHARE * n:
+            _core.add_table(out, self.values, np.ascontiguousarray(coefficients), 1)
+            return out
+        for some in row_blocks(len(used), 8 * n):
+            rows = self.values[used[some]].astype(np.float64)
+            out += np.einsum("i,ij->j", coefficients[used[some]], rows)  # without the threads that BLAS starts
+        return out
+
+    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+        n, q = len(u), len(beta)
+        table, both = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
+        which, limits = np.arange(q) % n, (tol, most, seconds)
+        taken, _, reason = _core.solve_stored(table, which, box.p, beta, both, *box[1:], *limits)
+        u[:] = both[:n]
+        return taken, reason
+
+    @cached_property
+    def _doubled(self) -> Values:
+        """K beside itself: a column for each of the two variables of a sample."""
+        return np.concatenate([self.values, self.values], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class StoredGram:
+    """K in float32 or float64, and the Gram that knows its values better."""
+
+    table: Rounded
     gram: Gram
     level: Precision  # the precision in which the Gram computed the values
     unit: float  # by how much rounding changed them since: |δk_ij| ≤ unit · size_i · size_j
@@ -54,24 +90,19 @@ class StoredGram:
     def plain(cls, gram: Gram) -> StoredGram:
         """K as the Gram computes it fastest."""
         level = gram.precisions[0]
-        return cls(gram.full(level), gram, level, 0.0, gram.proof.reach)
+        return cls(HostRounded(gram.full(level)), gram, level, 0.0, gram.proof.reach)
 
     @classmethod
     def of(cls, gram: Gram) -> StoredGram:
         """K of a Gram in float64, rounded to float32."""
-        values = gram.rounded()
-        if not all(np.abs(values[some]).max(initial=0.0) < _LARGEST_VALUE for some in row_blocks(gram.n, 4 * gram.n)):
+        table = gram.rounded()
+        if not table.largest < _LARGEST_VALUE:
             raise FloatingPointError(f"float32 does not hold the values of {gram.kernel!r}; scale the features")
-        return cls(values, gram, np.float64, 1.01 * SINGLE, gram.proof.reach)
+        return cls(table, gram, np.float64, 1.01 * SINGLE, gram.proof.reach)
 
     @property
     def n(self) -> int:
         return len(self.sizes)
-
-    @cached_property
-    def doubled(self) -> Values:
-        """K beside itself: a column for each of the two variables of a sample."""
-        return np.concatenate([self.values, self.values], axis=1)
 
     def errors(self, coefficients: Floats) -> Floats:
         """How far each row's product with these coefficients can be from the true one, if it is summed in float64.
@@ -87,7 +118,7 @@ class StoredGram:
         return stored + self.gram.errors(coefficients, level=self.level)
 
 
-def rounded_of(gram: Gram) -> Values:
+def rounded_of(gram: Gram) -> HostRounded:
     """`Gram.rounded` on this machine, block by block above the diagonal."""
     n, everything, values = gram.n, np.arange(gram.n), np.empty((gram.n, gram.n), np.float32)
     with np.errstate(over="ignore"):
@@ -99,7 +130,7 @@ def rounded_of(gram: Gram) -> Values:
                 values[other, own] = gram.block(everything[other], everything[own])
                 values[own, other] = values[other, own].T
         values[everything, everything] = gram.diagonal
-    return values
+    return HostRounded(values)
 
 
 class StoredField:
@@ -112,8 +143,7 @@ class StoredField:
     def __init__(self, stored: StoredGram, rows: Indices, *, twins: bool = False, proven: bool = True) -> None:
         self.stored, self.rows, self._proven = stored, rows, proven
         self.gram = stored.gram.view(rows)
-        self._table = stored.doubled if twins else stored.values
-        self._beta = np.zeros(self._table.shape[1])
+        self._beta = np.zeros(2 * stored.n if twins else stored.n)
         self.u, self.e = np.zeros(stored.n), np.full(stored.n, 0.0 if proven else np.inf)
         self._largest: float | None = None  # the upper bound of the last problem
 
@@ -195,14 +225,11 @@ class StoredField:
         if len(changed) <= _FEW_SHARE * self.stored.n:
             change = np.zeros(self.stored.n)
             change[changed] = after[changed] - before[changed]
-            for some in row_blocks(len(changed), 8 * self.stored.n):
-                rows = self.stored.values[changed[some]].astype(np.float64)
-                self.u += np.einsum("i,ij->j", change[changed[some]], rows)  # without the threads that BLAS starts
+            self.u += self.stored.table.product(change)
             if self._proven:
                 self.e += self.stored.errors(change) + 2 * _EPS * np.abs(self.u)
         else:
-            self.u[:] = 0.0
-            _core.add_table(self.u, self.stored.values, np.ascontiguousarray(after), 1)
+            self.u[:] = self.stored.table.product(after)
             self.e = self.stored.errors(after) if self._proven else self.e
 
     def sharpen(self, rows: Indices) -> None:
@@ -217,19 +244,17 @@ class StoredField:
         Where a number is no longer finite, everything stays as it was.
         """
         variables, q, n = self._variables(problem), len(self._beta), self.stored.n
-        p, lower, upper, d = np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(q)
-        p[variables], lower[variables], upper[variables] = problem.p, problem.lower, problem.upper
-        d[variables] = problem.d
-        group = np.full(q, problem.group[0], np.int32)
-        group[variables] = problem.group
-        beta, u = self._beta.copy(), self.u.copy() if q == n else np.tile(self.u, 2)
-        bounds = (lower, upper, d, group)
-        steps, _, reason = _core.solve_stored(self._table, np.arange(q) % n, p, beta, u, *bounds, tol, most, seconds)
+        p, lower, upper, d = np.zeros((4, q))
+        box = Variables(p, lower, upper, d, np.full(q, problem.group[0], np.int32))
+        for part in Variables._fields:
+            getattr(box, part)[variables] = getattr(problem, part)
+        beta, u = self._beta.copy(), self.u.copy()
+        steps, reason = self.stored.table.steps(box, beta, u, tol, most, seconds)
         if reason not in ("nonfinite", "unbounded"):
             before, ends = self._coefficients, np.abs(self._beta) + np.abs(beta)
-            self._beta, self.u = beta, u[:n]
+            self._beta, self.u = beta, u
             if self._proven:
-                # The core adds K's change to u in one sum of q terms at most, each with a difference that is rounded.
+                # K's change is added to u in one sum of q terms at most, each with a difference that is rounded.
                 sizes = self.stored.sizes
                 summed = _EPS * q * float(ends @ np.tile(sizes, q // n)) * sizes
                 self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)

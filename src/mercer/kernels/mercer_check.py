@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from mercer.arrays import Floats, Samples
+from mercer.arrays import Floats, Samples, n_samples
 from mercer.kernels.function import FromFunction
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.names import KernelLike, as_kernel
@@ -76,7 +76,8 @@ def check_kernel(
     degree, gamma, coef0 : as for `SVC`
         Of a kernel given by name.
     tol : float
-        What counts as rounding, relative to the largest value (symmetry) and eigenvalue (definiteness).
+        What counts as rounding, relative to the largest value (symmetry) and eigenvalue (definiteness); of a float32
+        matrix of n samples it is 2⁻²³n at least.
 
     Returns
     -------
@@ -100,6 +101,7 @@ def check_kernel(
         raise ValueError(f"the check needs the square matrix of at least one sample, but K has shape {K.shape}")
     if not np.isfinite(K).all():
         raise ValueError(f"{kernel!r} is not finite on these samples, so its eigenvalues cannot be computed")
+    tol = max(tol, rounding_of_given(X, kernel))
     asymmetry = float(np.abs(K - K.T).max())
     symmetric = asymmetry <= tol * float(np.abs(K).max())
     eigenvalues, vectors = eigh((K + K.T) / 2)
@@ -107,6 +109,12 @@ def check_kernel(
     tolerance = tol * float(np.abs(eigenvalues).max())
     witness = vectors[:, 0].copy() if smallest < -tolerance else None
     return KernelCheck(symmetric, asymmetry, smallest, tolerance, witness, _verdict(len(K), symmetric, witness))
+
+
+def rounding_of_given(X: Samples, kernel: Kernel) -> float:
+    """What rounding its entries to float32 can do to a given matrix, as a share of its largest eigenvalue."""
+    single = kernel.accepts == "gram" and getattr(X, "dtype", None) == np.float32
+    return float(np.finfo(np.float32).eps) * n_samples(X) if single else 0.0
 
 
 def _are_strings(X: Samples) -> bool:

@@ -93,7 +93,7 @@ class ANOVA(Kernel):
 
     def _slopes(self, X: Samples, Z: Samples) -> Iterator[Slope]:
         def slope(x: Floats, z: Floats) -> Floats:
-            return -np.sum([(x[f] - z[:, f]) ** 2 * own for f, own in self._with_factor(x, z)], axis=0)
+            return np.asarray(-np.sum([(x[f] - z[:, f]) ** 2 * own for f, own in self._with_factor(x, z)], axis=0))
 
         yield "gamma", (), row_by_row(slope, X, Z)
 

@@ -13,7 +13,7 @@ from mercer.arrays import Floats, freeze
 from mercer.data.samples import copy_columns
 from mercer.estimators.svc import SVC
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import CPathMethods, attach_named, trained_on
+from mercer.fitting.pipeline.machine import PlotMethods, attach_named, trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
@@ -24,7 +24,7 @@ from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 
 
-class CPath(CPathMethods):
+class CPath(PlotMethods):
     """The machines of `svm_path` for every C of a range; `svm_path` makes it.
 
     Parameters

@@ -68,8 +68,6 @@ class Estimate:
 def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """Joachims' ξα estimates of error, recall and precision.
 
-    Parameters
-    ----------
     %(leave-one-out estimate)s
 
     Examples
@@ -104,8 +102,6 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
 def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """Vapnik's and Chapelle's rule, exact if no support vector becomes free or bounded when another one is left out.
 
-    Parameters
-    ----------
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
@@ -118,8 +114,6 @@ def span_estimate(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
 def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """Vapnik's and Chapelle's bound.
 
-    Parameters
-    ----------
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
@@ -140,8 +134,6 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
 def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples.
 
-    Parameters
-    ----------
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
@@ -165,8 +157,6 @@ def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) ->
     K. Its 4R²/ρ² = 4R² Σα, R the radius of the smallest ball under K + I/C, bounds the leave-one-out errors; without
     bias max(k_ii + 1/C_i) Σα. It may exceed 1.
 
-    Parameters
-    ----------
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight, ("l1", "l2"))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats
 from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
@@ -83,16 +83,11 @@ class Trace:
 
     def sides(self, C: float) -> NDArray[np.int8]:
         """Where each variable is."""
-        times, variables, sides = self._changes
+        times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
         k = int(np.searchsorted(times, C, side="right"))
         side = self.first.copy()
-        side[variables[:k]] = sides[:k]  # the last of several changes counts
+        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last of several changes counts
         return side
-
-    @property
-    def _changes(self) -> tuple[Floats, Indices, NDArray[np.int8]]:
-        times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
-        return np.array(times), np.array(variables, dtype=np.intp), np.array(sides, dtype=np.int8)
 
 
 def trace(

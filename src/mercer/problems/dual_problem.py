@@ -200,15 +200,13 @@ class DualProblem:
         beta = np.clip(np.where(np.isfinite(beta), beta, start), self.lower, self.upper)
         for g, total in enumerate(self.totals):
             members = np.flatnonzero(self.group == g)
-            for eligible in (self._free(beta[members], members), beta[members] != 0, np.ones(len(members), bool)):
+            free = (beta[members] > self.lower[members]) & (beta[members] < self.upper[members])
+            for eligible in (free, beta[members] != 0, np.ones(len(members), bool)):
                 if _spread(beta, members[eligible], members, total, self.lower, self.upper):
                     break
             else:  # only rounding can leave something here
                 beta[members] = start[members]
         return beta
-
-    def _free(self, beta: Floats, which: Indices) -> Flags:
-        return np.asarray((beta > self.lower[which]) & (beta < self.upper[which]))
 
     def chooser(self, beta: Floats, u: Floats, n_threads: int = 1) -> _core.Active:
         """Who finds violations and working sets among active variables, as β and u = Kβ change in place."""

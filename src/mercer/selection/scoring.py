@@ -101,7 +101,7 @@ def _score_of(estimator: Any) -> Any:
 
 def asks_predictions_only(scorer: Scorer) -> bool:
     """Whether a score is known to look at nothing of a model but what it says of the held-out samples."""
-    return scorer in (*_OWN.values(), inside, soft_accuracy, balanced_soft_accuracy) or type(scorer) is _OF_METRICS
+    return scorer in (*_OWN.values(), *SOFT, inside) or type(scorer) is _OF_METRICS
 
 
 def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any) -> float:
@@ -158,6 +158,7 @@ def balanced_soft_accuracy(model: Any, X: Any, y: Any, sample_weight: Any = None
     return soft_accuracy(model, X, y, weight / np.bincount(place, weights=weight)[place])
 
 
+SOFT = (soft_accuracy, balanced_soft_accuracy)
 # Quicker than scikit-learn's, which check their arguments.
 _OWN: dict[str, Scorer] = {"accuracy": _accuracy, "r2": _r2}
 # What make_scorer makes, and what scikit-learn's names stand for: a metric of y and the predictions.

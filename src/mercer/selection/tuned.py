@@ -70,21 +70,9 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
         self
             Unchanged if it is interrupted; the exception then has the `result` so far.
         """
-        result = tune(
-            clone(self._machine()),
-            X,
-            y,
-            grid=self.grid,
-            cv=self.cv,
-            scoring=self.scoring,
-            criterion=self.criterion,
-            skip=self.skip,
-            one_standard_error=self.one_standard_error,
-            n_jobs=self.n_jobs,
-            max_time=self.max_time,
-            verbose=self.verbose,
-            **params,
-        )
+        options = self.get_params(deep=False)
+        del options["estimator"]
+        result = tune(clone(self._machine()), X, y, **options, **params)
         if result.interrupted_:
             raise SearchInterrupted(result)
         if result.best_estimator_ is None:

@@ -31,7 +31,7 @@ from mercer.problems.multiclass import JointProblem
 from mercer.runtime.optional import require
 from mercer.solution import Solution, Stop, StopReason
 from mercer.solvers.joint.rebalance import rebalanced
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
 from mercer.solvers.linear.referee import Point, Referee
 from mercer.solvers.solver import refuses
 
@@ -337,9 +337,7 @@ def _ridge_refusal(problem: LeastSquares, gram: Gram) -> str | None:
 
 
 @refuses(_ridge_refusal)
-def solve_ridge_by_qp(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, *, package: str
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_ridge_by_qp(problem: LeastSquares, gram: Gram, stop: Stop, start: Any = None, *, package: str) -> Proven:
     """The solution of least squares, one output after the other, and our certificate of it."""
     stop.tell(lambda: f"{package} on {len(problem.weight):,} variables")
     if stop.limit(0) == "max_time":

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from mercer import _core
 from mercer.arrays import Floats, inner, megabytes
@@ -48,7 +48,8 @@ _KEPT_PAIRS, _WIDE = 30, 1e-2
 _PAIR_BYTES = 100
 # A system of the pairs is solved up to this many for each row of the other one.
 _MANY_PAIRS = 1.2
-_REFINEMENTS = 3
+# Of a system's solution, as long as each leaves less than half of what the last one left.
+_REFINEMENTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +252,7 @@ class _System:
         self._F = None
         if linear is not None and linear.d < n:
             self._F = np.sqrt(linear.scale) * linear.times(np.eye(linear.d))
+            self._F -= self._F.mean(axis=0)  # Σβ = 0: differences of f do not change, and cancel less
         self._rows = n if self._F is None else self._F.shape[1]
         size = 32 * n * self._rows
         if size > gram.budget:
@@ -273,9 +275,14 @@ class _System:
             return change, self.product(change), None
         i, j = zone.pairs
         solve, alpha, d = self._solver(zone, width), zone.alpha, zone.bound / width
+        last = np.inf
         for _ in range(_REFINEMENTS):
             to = self.product(zone.below + zone.combined(alpha))
-            alpha = alpha + solve(1.0 - (to[i] - to[j]) - alpha / d)
+            rest = 1.0 - (to[i] - to[j]) - alpha / d
+            size = float(np.abs(rest).max(initial=0.0))
+            if not size < 0.5 * last:
+                break
+            last, alpha = size, alpha + solve(rest)
         change = zone.below + zone.combined(alpha) - c
         return change, self.product(change), alpha
 
@@ -284,8 +291,9 @@ class _System:
         if self._F is None:
             M = stretch * zone.curved(self._K)
             M.flat[:: len(M) + 1] += 1.0
-            lu = abandonable(lu_factor, M.T, overwrite_a=True, check_finite=False)  # in the order LAPACK wants
-            return lambda rho: self.product(lu_solve(lu, rho, trans=1, check_finite=False))
+            # In the order LAPACK wants. Where rounding makes M singular, the step is one of no numbers, and not taken.
+            lu, pivots, _ = abandonable(dgetrf, M.T, overwrite_a=True)
+            return lambda rho: self.product(dgetrs(lu, pivots, rho, trans=1)[0])
         F, H = self._F, self._F.T @ zone.curved(self._F)
         factor = self._factor(stretch * 0.5 * (H + H.T), 1.0)
         return lambda rho: np.asarray(F @ factor.solve((F.T @ rho)[:, None])[:, 0])
@@ -294,9 +302,9 @@ class _System:
         """From a right side to the α with (D⁻¹ + AKA')α = it."""
         assert zone.pairs is not None
         (i, j), d = zone.pairs, zone.bound / width
-        if self._F is None and len(i) <= _MANY_PAIRS * self._rows:
-            rows = self._K[i] - self._K[j]
-            factor = self._factor(rows[:, i] - rows[:, j], 1.0 / d)
+        if len(i) <= _MANY_PAIRS * self._rows:
+            rows = self._K[i] - self._K[j] if self._F is None else self._F[i] - self._F[j]
+            factor = self._factor(rows[:, i] - rows[:, j] if self._F is None else rows @ rows.T, 1.0 / d)
             return lambda right: factor.solve(right[:, None])[:, 0]
         moved = self._moved(zone, zone.width / width)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
-from mercer.fitting.pipeline.machine import TraceMethods, attach_named
+from mercer.fitting.pipeline.machine import PlotMethods, TraceMethods, attach_named
 from mercer.runtime.optional import require
 
 
@@ -90,7 +90,7 @@ class SmallProblem:
 
 
 @dataclass(eq=False, repr=False)
-class Trace(TraceMethods):
+class Trace(PlotMethods, TraceMethods):
     """The record of a run.
 
     Attributes

@@ -111,9 +111,11 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
         )
     if bias:
         samples = _centred(samples)
-    # One coordinate more is the bias, and ⟨w, row⟩ > 0 asks for a plane. Powers of two change no digit.
+    # One coordinate more is the bias, and ⟨w, row⟩ > 0 asks for a plane. Powers of two change no digit, but of numbers
+    # that they make too small; a column that has such stays as it is.
     signed = labels[:, None] * (np.column_stack([samples, np.ones(len(samples))]) if bias else samples)
     scale = np.exp2(-np.ceil(np.log2(np.maximum(np.abs(signed).max(axis=0), 1e-300))))
+    scale = np.where((signed * scale / scale == signed).all(axis=0), scale, 1.0)
     rows, least = _Search(signed * scale, deadline).run()
     return FewestErrors(freeze(rows), least)
 
@@ -179,7 +181,7 @@ class _Search:
             rows = np.setdiff1d(rows, some)
 
     def _keep(self, w: Floats) -> None:
-        sure = self._signed @ w > gamma(len(w) + 4) * (np.abs(self._signed) @ np.abs(w))
+        sure = self._signed @ w > gamma(len(w) + 4) * (np.abs(self._signed) @ np.abs(w)) + _TINY
         wrong = np.flatnonzero(~sure)
         if len(wrong) < len(self._best):
             self._best = wrong
@@ -370,11 +372,18 @@ def _least_convex(fit: Any, F: Penalty, C: float, most: float) -> tuple[Any, Flo
         return x - math.log(C * max(float(F.derivative(float(fit(math.exp(x))[1].sum()))), _TINY))
 
     high = C * float(F.derivative(most))
-    low, price, total = max(C * float(F.derivative(0.0)), 1e-12 * high), high, 0.0
+    if not math.isfinite(high):
+        raise ValueError(
+            f"outer.derivative({most:g}) is {high / C:g}: Σξ is {most:g} at w = 0, and F needs a slope there; use a "
+            "flatter F, such as one of a share of u"
+        )
+    low = max(C * float(F.derivative(0.0)), 1e-12 * high)
+    price, total = low, 0.0
     if low < high * (1 - _ALMOST):  # a little more at both ends: slacks are known to some digits only
         x = optimize.brentq(off, math.log(low) - 1e-3, math.log(high) + 1e-3, xtol=1e-9, rtol=1e-12)
         total = float(fit(math.exp(x))[1].sum())
         price = C * max(float(F.derivative(total)), _TINY)
     model, slack = fit(price)
     top, slope = C * float(F.value(total)), C * float(F.derivative(total)) * total
-    return model, slack, model.certificate_.dual + top - slope - 1e-14 * (abs(top) + abs(slope))
+    dual = model.certificate_.dual
+    return model, slack, dual + top - slope - 1e-14 * (abs(dual) + abs(top) + abs(slope))

@@ -368,13 +368,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering
         return np.asarray(np.argmax(self._values(X), axis=1))
 
     def predict(self, X: Any) -> Indices:
-        """The cluster whose mean is nearest to each sample.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
-        """
+        """The cluster whose mean is nearest to each sample."""
         return self._nearest(self._to_decide(X))
 
     def transform(self, X: Any) -> Floats:

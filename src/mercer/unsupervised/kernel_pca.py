@@ -117,13 +117,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         return len(self.eigenvalues_)
 
     def transform(self, X: Any) -> Floats:
-        """The scores of samples, a column for each component.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`; of a precomputed kernel, its values between these and the training samples.
-        """
+        """The scores of samples, a column for each component."""
         return self._decision(X)
 
     def inverse_transform(self, scores: ArrayLike) -> Floats:

@@ -63,13 +63,17 @@ def register(commands: Subparsers) -> None:
 
 def default_price(X: Any, kernel: Any) -> float:
     """SVMlight's C: 1 over the square of the mean distance of φ(x) from φ(0)."""
+    length = float((_squared_lengths(X, kernel) ** 0.5).mean())
+    return 1.0 / length**2 if length > 0 else 1.0
+
+
+def _squared_lengths(X: Any, kernel: Any) -> Any:
+    """‖φ(x) − φ(0)‖² of each row."""
     import numpy as np
     import scipy.sparse as sp
 
     origin = sp.csr_array((1, X.shape[1]))
-    squares = kernel.diag(X) - 2 * kernel(X, origin)[:, 0] + kernel.diag(origin)[0]
-    length = float(np.sqrt(np.maximum(squares, 0.0)).mean())
-    return 1.0 / length**2 if length > 0 else 1.0
+    return np.maximum(kernel.diag(X) - 2 * kernel(X, origin)[:, 0] + kernel.diag(origin)[0], 0.0)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -175,7 +179,6 @@ def _as_libsvm(model: Any, X: Any) -> Any:
 
 def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f: Any, labelled: bool) -> list[str]:
     import numpy as np
-    import scipy.sparse as sp
 
     from mercer.fitting.reports.dual_margins import n_bounded
 
@@ -191,10 +194,8 @@ def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f:
         from mercer import leave_one_out
         from mercer.paths import xi_alpha
 
-        origin = sp.csr_array((1, X.shape[1]))
-        vectors = written.vectors
-        apart = kernel.diag(vectors) - 2 * kernel(vectors, origin)[:, 0] + kernel.diag(origin)[0]
-        lines.append(f"Estimated VCdim of classifier: VCdim<={1 + w * w * max(0.0, float(apart.max())):.5f}")
+        longest = float(_squared_lengths(written.vectors, kernel).max())
+        lines.append(f"Estimated VCdim of classifier: VCdim<={1 + w * w * longest:.5f}")
     if args.task == "c" and labelled:  # the theorem is about given labels
         found = xi_alpha(model, X, y)
         for name, sign, value in (

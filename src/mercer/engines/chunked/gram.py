@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, Values
+from mercer.arrays import Floats, Indices, Precision
 from mercer.engines.chunked import verbs
 from mercer.engines.chunked.linear import ChunkedLinearGram
 from mercer.engines.chunked.samples import ChunkedSamples
 from mercer.gram.ball import Ball
 from mercer.gram.factor import has_negative_direction
-from mercer.gram.gram import Eigensystem, Factor, Field, Kept, Provable
+from mercer.gram.gram import Eigensystem, Factor, Field, Kept, Provable, Rounded
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.kernel_matrix import KernelMatrix
@@ -208,7 +208,7 @@ class ChunkedGram:
     def full(self, dtype: Precision = np.float64) -> Any:
         return self._here.full(dtype)
 
-    def rounded(self) -> Values:
+    def rounded(self) -> Rounded:
         return self._here.rounded()
 
     def factor(self, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> Factor | None:

@@ -62,7 +62,8 @@ class OfSamples:
         gram, samples = self._gram, self._samples
         if gram.fuses and isinstance(samples, Rows):
             gram.evaluations += len(u) * len(rows)
-            u.add_(fused.sums(*samples.parts[0], *self._own.parts[0], change.float()), alpha=gram.scale)
+            (x, x_norms), (z, z_norms) = samples.parts[0], self._own.parts[0]
+            u.add_(fused.sums(x, x_norms, z, z_norms, change.float()), alpha=gram.scale)
         else:
             u += gram.device_sums(samples, self._own, change, torch.float32)
 
@@ -89,7 +90,8 @@ class Ahead:
         """`fixed` are p, both bounds and d; `row` is None where each variable has a row of its own, in their order."""
         self._source, self._n = source, len(fixed[0])
         there = None if row is None else places(np.append(row, 0), like)
-        self._chooser = Chooser(*(to_device(np.append(values, 0.0), like) for values in fixed), there)
+        p, lower, upper, d = (to_device(np.append(values, 0.0), like) for values in fixed)
+        self._chooser = Chooser(p, lower, upper, d, there)
         self._share, self._most = _INNER_SHARE, max(16, 1 << (self._n - 1).bit_length())  # no block is larger
         self._chooser.resize(min(_BLOCK, self._most))
         self._taken = self._gained = 0.0

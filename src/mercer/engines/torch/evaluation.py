@@ -54,9 +54,10 @@ class TorchEvaluation:
         in_strips(len(rows), max(1, self._row_bytes(rows, X.sparse) // len(X.devices)), work)
 
     def _row_bytes(self, like: Any, sparse: bool) -> int:
-        filled = 8 * like.shape[1] if sparse and not (self._vectors is None or self._vectors.sparse) else 0
+        d = int(like.shape[1])
+        filled = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
         if self._formula is not None and self._whole(self._own(like, self._precision(like))):
-            return 32 * like.shape[1] + filled  # no tile is held
+            return 32 * d + filled  # no tile is held
         return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
 
     def _precision(self, part: Any) -> Any:
@@ -77,7 +78,7 @@ class TorchEvaluation:
     def _finished(self, part: Any, sums: Any, sizes: Any) -> Floats:
         values = np.array(floats(sums))
         if sizes is not None and len(part):
-            which = np.flatnonzero(self._too_coarse(part, sums, sizes, values))
+            which = np.flatnonzero(self._too_coarse(sums, sizes, values))
 
             def work(some: slice) -> None:
                 assert self._formula is not None
@@ -87,7 +88,7 @@ class TorchEvaluation:
             in_strips(len(which), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
-    def _too_coarse(self, part: Any, sums: Any, sizes: Any, values: Floats) -> Flags:
+    def _too_coarse(self, sums: Any, sizes: Any, values: Floats) -> Flags:
         """The samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
         rounding, cut = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0

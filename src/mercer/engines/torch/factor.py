@@ -98,11 +98,6 @@ class TorchKept:
         return floats(values.flip(0)[:k]), with_signs(floats(Q.flip(1)[:, :k]))
 
 
-def kept_of(K: Any, diagonal: Floats) -> TorchKept:
-    """K that many products and factors are taken of."""
-    return TorchKept(K, diagonal)
-
-
 @dataclass(frozen=True, eq=False)
 class TorchEigensystem:
     """Eigenvalues, in increasing order, and eigenvectors that stay on the device."""

@@ -193,11 +193,8 @@ def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     Float32 values are added up in the weights' precision over a block of columns.
     """
     if x.dtype == torch.float32:
-        return (
-            _sums_of32(x, x_norms, z, z_norms, weights)
-            if weights.ndim == 1
-            else _several(x, x_norms, z, z_norms, weights)
-        )
+        made = _one32 if weights.ndim == 1 else _several
+        return made(x, x_norms, z, z_norms, weights)
     if adds_all(x):
         return narrow64(x, x_norms, z, z_norms, weights)
     return sums64(products(x, z), x_norms, z_norms, weights)
@@ -225,7 +222,7 @@ def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     return out[:, :outputs]
 
 
-def _sums_of32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     n, m, d = len(x), len(z), x.shape[1]
     careful = weights.dtype == torch.float64  # for predictions, whose sums may cancel
     with on(x):

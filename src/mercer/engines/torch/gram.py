@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, Precision, Values
+from mercer.arrays import Floats, Indices, Precision
 from mercer.engines.torch import fused
-from mercer.engines.torch.factor import eigensystem_of, factor_of, kept_of
+from mercer.engines.torch.factor import TorchKept, eigensystem_of, factor_of
 from mercer.engines.torch.field import TorchField
 from mercer.engines.torch.formula import Formula, Rows, Unprepared
 from mercer.engines.torch.memory import in_strips, room_for, room_for_matrix, tile_bytes
 from mercer.engines.torch.numbers import dtype_of, floats, matmul, places, to_device, to_host, torch
 from mercer.engines.torch.rows import TorchLinearGram
 from mercer.engines.torch.samples import TorchSamples
+from mercer.engines.torch.stored import TorchRounded
 from mercer.gram.ball import Ball
 from mercer.gram.factor import has_negative_direction
 from mercer.gram.gram import Eigensystem, Factor, Field, Gram, Kept, Provable
@@ -248,7 +249,7 @@ class TorchGram:
         in_strips(self.n, 8 * self.n, work, self._tile)
         return out
 
-    def rounded(self) -> Values:
+    def rounded(self) -> TorchRounded:
         with room_for_matrix(self.n, torch.float32, self.like.device):
             K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.like.device)
         everything = np.arange(self.n)
@@ -262,9 +263,7 @@ class TorchGram:
 
         in_strips(self.n, 8 * self.n, work, self._tile)
         K.diagonal().copy_(to_device(self.diagonal, K))
-        out = np.empty((self.n, self.n), dtype=np.float32)
-        torch.from_numpy(out).copy_(K)
-        return out
+        return TorchRounded(K)
 
     def device_full(self, dtype: Any) -> Any:
         """All of K on the device."""
@@ -390,9 +389,9 @@ class TorchGram:
         for start in range(0, m, max(1, at_once)):
             part = slice(start, min(m, start + at_once))
             if plain:
-                own = right[part].made()
-                self.evaluations += n * own.n
-                total += self.scale * fused.sums(*left.parts[0], *own.parts[0], weights[part])
+                (x, x_norms), (z, z_norms) = left.parts[0], right[part].made().parts[0]
+                self.evaluations += n * len(z)
+                total += self.scale * fused.sums(x, x_norms, z, z_norms, weights[part])
             else:
                 total += matmul(self.device_block(left, right[part], dtype, proven), weights[part])
         return total
@@ -420,7 +419,7 @@ class TorchGram:
         return factor_of(self.device_full(dtype_of(dtype)), self.diagonal + d)
 
     def kept(self, n_threads: int = 1) -> Kept:
-        return kept_of(self.device_full(torch.float64), self.diagonal)
+        return TorchKept(self.device_full(torch.float64), self.diagonal)
 
     def eigh(self, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigensystem:
         return eigensystem_of(self.device_full(torch.float64), scale, centred)

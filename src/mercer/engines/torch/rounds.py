@@ -13,6 +13,8 @@ from mercer.engines.torch.numbers import torch
 
 # Variables that one program of the first kernel looks at together.
 _LOOKED_AT = 1024
+# Warps that take pair steps (benchmarks/compare_gpu.py --kernels).
+WARPS = 8
 # Columns and rows of a tile of a stored K.
 _TILE = 64, 32
 
@@ -23,7 +25,7 @@ if triton is not None:
         one = (v1 > v2) | ((v1 == v2) & (i1 < i2))
         return tl.where(one, v1, v2), tl.where(one, i1, i2)
 
-    @triton.jit(do_not_specialize=["n", "width", "G"])
+    @triton.jit(do_not_specialize=["n", "width", "G"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _worst(  # type: ignore[no-untyped-def]  # Triton reads it
         P, LOWER, UPPER, D, B, U, ROW, KEPT, ENDS, VALUES, PLACES, n, width, G,
         TWINS: tl.constexpr, W: tl.constexpr,
@@ -63,7 +65,7 @@ if triton is not None:
         tl.store(VALUES + G + g, value)
         tl.store(PLACES + G + g, place)
 
-    @triton.jit(do_not_specialize=["n"])
+    @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]  # triton is untyped
     def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, TOLD, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         """The block: those of both sides that a step could choose, and then the kept ones; n fills gaps."""
         g = tl.arange(0, G)
@@ -89,67 +91,98 @@ if triton is not None:
         tl.store(ROWS + 2 * G + k, old.to(tl.int64))
 
     @triton.jit
-    def _first_of(h1, i1, room1, d1, low1, h2, i2, room2, d2, low2):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Of two that may grow the one with the larger gradient, and the larger of two minus those that may fall."""
-        one = (h1 > h2) | ((h1 == h2) & (i1 < i2))
-        return (
-            tl.where(one, h1, h2), tl.where(one, i1, i2), tl.where(one, room1, room2), tl.where(one, d1, d2),
-            tl.maximum(low1, low2),
-        )  # fmt: skip
+    def _ordered(bits):  # type: ignore[no-untyped-def]  # Triton reads it
+        """The bits of a float32 as an integer that is larger where it is, and back."""
+        return tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Values with their places as integers, of which the largest has the largest value, the first of several."""
+        return (_ordered(values.to(tl.int32, bitcast=True)).to(tl.int64) << 32) | (Q - 1 - k).to(tl.int64)
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        value = _ordered((best >> 32).to(tl.int32)).to(tl.float32, bitcast=True)
+        return value, Q - 1 - (best & 0xFFFFFFFF).to(tl.int32)
 
     @triton.jit
-    def _partner_of(g1, i1, room1, h1, c1, g2, i2, room2, h2, c2):  # type: ignore[no-untyped-def]  # Triton reads it
-        """Of two partners the one with the larger gain."""
-        one = (g1 > g2) | ((g1 == g2) & (i1 < i2))
-        return (
-            tl.where(one, g1, g2), tl.where(one, i1, i2), tl.where(one, room1, room2), tl.where(one, h1, h2),
-            tl.where(one, c1, c2),
-        )  # fmt: skip
+    def _maxima(a1, b1, a2, b2):  # type: ignore[no-untyped-def]  # Triton reads it
+        return tl.maximum(a1, a2), tl.maximum(b1, b2)
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
-        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, TOLD, share, least, most, Q: tl.constexpr
+        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, WORK, TOLD, share, least, most, Q: tl.constexpr
     ):
+        """β of a pair is read from and written to WORK, whose parts are β, the bounds, K + diag d's diagonal, and d.
+
+        All threads wait for each other between that: the barriers of a reduction count.
+        """
         k = tl.arange(0, Q)
         j_k = tl.load(J + k)
         top, bottom = tl.load(TOLD), -tl.load(TOLD + 1)
         goal = tl.maximum(share * (top - bottom), least).to(tl.float32)
-        b, d = tl.load(B + j_k), tl.load(D + j_k)
+        before, d = tl.load(B + j_k), tl.load(D + j_k)
         lower, upper = tl.load(LOWER + j_k), tl.load(UPPER + j_k)
         # Gradients about the middle of the ends, as in the core: float32 resolves small differences there.
-        h = tl.load(P + j_k) - tl.load(U + tl.load(ROWS + k)) - d * b
+        h = tl.load(P + j_k) - tl.load(U + tl.load(ROWS + k)) - d * before
         h = (h - (0.5 * top + 0.5 * bottom)).to(tl.float32)
-        before, h_before = b, h
+        h_before = h
         diagonal = (tl.load(K + k * Q + k) + d).to(tl.float32)
+        tl.store(WORK + k, before)
+        tl.store(WORK + Q + k, lower)
+        tl.store(WORK + 2 * Q + k, upper)
+        tl.store(WORK + 3 * Q + k, diagonal.to(tl.float64))
+        tl.store(WORK + 4 * Q + k, d)
+        tl.debug_barrier()
+        grows, falls = (before < upper).to(tl.int32), (before > lower).to(tl.int32)
         steps = 0
         going = True
         while going:
-            grows, falls = b < upper, b > lower
-            high, i, room_i, d_i, low = tl.reduce(
-                (tl.where(grows, h, -float("inf")), k, upper - b, diagonal, tl.where(falls, -h, -float("inf"))),
-                0, _first_of,
+            first, low = tl.reduce(
+                (_packed(tl.where(grows > 0, h, -float("inf")), k, Q), tl.where(falls > 0, -h, -float("inf"))),
+                0, _maxima,
             )  # fmt: skip
-            going = (high + low > goal) & (steps < most)
+            high, i = _unpacked(first, Q)
+            k_i = tl.load(K + i * Q + k)
+            b_i, upper_i = tl.load(WORK + i), tl.load(WORK + 2 * Q + i)
+            lower_i, d_i = tl.load(WORK + Q + i), tl.load(WORK + 4 * Q + i).to(tl.float32)
+            diagonal_i = tl.load(WORK + 3 * Q + i).to(tl.float32)
+            both = diagonal_i + diagonal
+            curve = tl.maximum(both - 2.0 * k_i, 1e-7 * both)
+            above = high - h
+            gain = tl.where((falls > 0) & (above > 0), above * above / curve, -1.0)
+            best, j = _unpacked(tl.max(_packed(gain, k, Q), 0), Q)
+            going = (high + low > goal) & (steps < most) & (best > 0)
             if going:
-                k_i = tl.load(K + i * Q + k)
-                curve = tl.maximum(d_i + diagonal - 2.0 * k_i, 1e-7 * (d_i + diagonal))
-                above = high - h
-                gain = tl.where(falls & (above > 0), above * above / curve, -1.0)
-                best, j, room_j, h_j, c_j = tl.reduce((gain, k, b - lower, h, curve), 0, _partner_of)
                 k_j = tl.load(K + j * Q + k)
-                step = (high - h_j).to(tl.float64) / c_j.to(tl.float64)
-                step = tl.minimum(tl.minimum(step, room_i), room_j)
+                b_j, lower_j = tl.load(WORK + j), tl.load(WORK + Q + j)
+                upper_j, d_j = tl.load(WORK + 2 * Q + j), tl.load(WORK + 4 * Q + j).to(tl.float32)
+                both_j = diagonal_i + tl.load(WORK + 3 * Q + j).to(tl.float32)
+                c_j = tl.maximum(both_j - 2.0 * tl.load(K + i * Q + j), 1e-7 * both_j)
+                step = tl.sqrt(best * c_j).to(tl.float64) / c_j.to(
+                    tl.float64
+                )  # its root is by how much h_i is above h_j
+                step = tl.minimum(tl.minimum(step, upper_i - b_i), b_j - lower_j)
                 # A variable that rounding leaves beside its bound is on it.
-                beside = 8.9e-16 * tl.maximum(tl.abs(b), step)
+                beside = upper_i - b_i - step <= 8.9e-16 * tl.maximum(tl.abs(b_i), step)
+                b_i = tl.where(beside, upper_i, b_i + step)
+                beside = b_j - lower_j - step <= 8.9e-16 * tl.maximum(tl.abs(b_j), step)
+                b_j = tl.where(beside, lower_j, b_j - step)
+                tl.debug_barrier()
+                tl.store(WORK + i, b_i)
+                tl.store(WORK + j, b_j)
                 at_i, at_j = k == i, k == j
-                up = tl.where(upper - b - step <= beside, upper, b + step)
-                down = tl.where(b - lower - step <= beside, lower, b - step)
-                b = tl.where(at_i, up, tl.where(at_j, down, b))
-                change = step.to(tl.float32)
-                own_d = tl.where(at_i, d, tl.where(at_j, -d, 0.0)).to(tl.float32)
-                h -= change * (k_i - k_j + own_d)
-                going = (step > 0) & (best > 0)
+                grows = tl.where(
+                    at_i, (b_i < upper_i).to(tl.int32), tl.where(at_j, (b_j < upper_j).to(tl.int32), grows)
+                )
+                falls = tl.where(
+                    at_i, (b_i > lower_i).to(tl.int32), tl.where(at_j, (b_j > lower_j).to(tl.int32), falls)
+                )
+                h -= step.to(tl.float32) * (k_i - k_j + tl.where(at_i, d_i, tl.where(at_j, -d_j, 0.0)))
+                going = step > 0
                 steps += 1
+        tl.debug_barrier()
+        b = tl.load(WORK + k)
         moved = b - before
         tl.store(CHANGE + k, moved)
         tl.store(B + j_k, b)  # what fills gaps stays zero
@@ -166,7 +199,7 @@ if triton is not None:
         tl.store(TOLD + 3, tl.load(TOLD + 3) + gained)
         tl.store(TOLD + 4, count.to(tl.float64))
 
-    @triton.jit
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _add_rows(K, ROWS, C, OUT, n, m, BN: tl.constexpr, BJ: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
         c = tl.program_id(0) * BN + tl.arange(0, BN)
         total = tl.load(OUT + c, mask=c < n, other=0.0)
@@ -186,7 +219,7 @@ class Chooser:
         self._fixed, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
         self._kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
         self.told = torch.zeros(5, dtype=torch.float64, device=p.device)
-        self.size = 0
+        self.size, self._block = 0, torch.empty(0, dtype=torch.int32, device=p.device)
 
     def resize(self, size: int) -> None:
         """Blocks have this size from now on, a power of two of at least 16; of twice the size, all of the last one."""
@@ -203,6 +236,7 @@ class Chooser:
         self._block = torch.empty(size, dtype=torch.int32, device=device)
         self.rows = torch.empty(size, dtype=torch.int64, device=device)
         self.change = torch.empty(size, dtype=torch.float64, device=device)
+        self._work = torch.empty(5 * size, dtype=torch.float64, device=device)
 
     def choose(self, beta: Any, u: Any) -> Any:
         """The rows of the next block."""
@@ -227,8 +261,8 @@ class Chooser:
         """
         with on(K):
             _pair_steps[(1,)](
-                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, self.told,
-                share, least, 20 * self.size, Q=self.size, num_warps=8,
+                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, self._work,
+                self.told, share, least, 20 * self.size, Q=self.size, num_warps=WARPS,
             )  # fmt: skip
         return self.change
 

@@ -312,7 +312,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         check_consistent_length(read, target.Y)
         weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
         sums = self._sums_with(read, target.Y, weight, sign)
-        solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0, n_threads=limits.n_threads)
+        solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
         for name in fitted_names(self):

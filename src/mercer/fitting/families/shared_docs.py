@@ -319,6 +319,8 @@ _SHARED: Final = {
     %(kernel with its numbers)s
 """,
     "leave-one-out estimate": """
+    Parameters
+    ----------
     model : SVC
         Two classes, slack="l1". Its parameters say what is solved; if it is fitted, its solution is where the exact one
         is looked for.
@@ -456,7 +458,7 @@ _SAMPLES_ALONE: Final = """
 Parameters
 ----------
 X : array, CSR matrix or sequence of samples
-    As in `fit`.
+    As in `fit`; of a precomputed kernel, its values between these and the training samples.
 """
 
 

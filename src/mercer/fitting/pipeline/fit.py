@@ -146,7 +146,12 @@ class Fit:
             samples.check_gram_matrix(X)
         merges = machine._merges(X, limits.budget)
         with in_time(limits.stop, "reading the samples took longer. Raise max_time", GRACE_SECONDS):
-            merged = _merged(X, codes, weight, kernel, limits) if merges else unmerged(X, codes, weight)
+            if merges:
+                identical = kernel is None or kernel.mergeable
+                copied = kernel is not None or not is_sparse(X)  # the rows of a linear machine's CSR matrix stay
+                merged = merge(X, codes, weight, identical=identical, n_threads=limits.n_threads, copy_rows=copied)
+            else:
+                merged = unmerged(X, codes, weight)
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
             kernel = kernel.bind(merged.samples, merged.weight)
@@ -290,9 +295,3 @@ def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: boo
     if kernel is not None and kernel.accepts == "gram" and is_sparse(checked):
         raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
     return checked
-
-
-def _merged(X: Data, codes: Indices, weight: Floats, kernel: Kernel | None, limits: Limits) -> Merged:
-    if kernel is None:  # the rows of a CSR matrix stay where they are
-        return merge(X, codes, weight, identical=True, n_threads=limits.n_threads, copy_rows=not is_sparse(X))
-    return merge(X, codes, weight, identical=kernel.mergeable, n_threads=limits.n_threads)

@@ -73,21 +73,18 @@ class _Named:
 
 if TYPE_CHECKING:
     from mercer.methods import ClassifierMethods as ClassifierMethods
-    from mercer.methods import CPathMethods as CPathMethods
     from mercer.methods import ExplanationMethods as ExplanationMethods
     from mercer.methods import MachineMethods as MachineMethods
     from mercer.methods import ModelMethods as ModelMethods
     from mercer.methods import NoveltyMethods as NoveltyMethods
-    from mercer.methods import PartialDependenceMethods as PartialDependenceMethods
+    from mercer.methods import PlotMethods as PlotMethods
     from mercer.methods import RegressorMethods as RegressorMethods
-    from mercer.methods import RidgePathMethods as RidgePathMethods
     from mercer.methods import TraceMethods as TraceMethods
 else:
     ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
     NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
-    RidgePathMethods, TraceMethods = _Named("RidgePathMethods"), _Named("TraceMethods")
-    ExplanationMethods, PartialDependenceMethods = _Named("ExplanationMethods"), _Named("PartialDependenceMethods")
-    CPathMethods, ModelMethods = _Named("CPathMethods"), _Named("ModelMethods")
+    PlotMethods, TraceMethods = _Named("PlotMethods"), _Named("TraceMethods")
+    ExplanationMethods, ModelMethods = _Named("ExplanationMethods"), _Named("ModelMethods")
 
 # What every class has, and no method of it.
 _OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}

@@ -202,13 +202,7 @@ def is_one_block(problem: DualProblem, gram: Gram) -> bool:
 
 
 def solve_one_block(
-    problem: DualProblem,
-    gram: Gram,
-    K: Values | None,
-    beta: Floats,
-    u: Floats | None,
-    precision: Precision,
-    stop: Stop,
+    problem: DualProblem, gram: Gram, K: Values | None, beta: Floats, u: Floats | None, precision: Precision, stop: Stop
 ) -> Solution:
     """What `decompose` does first with such a problem, without the field that it does not need.
 

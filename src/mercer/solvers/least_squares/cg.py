@@ -15,14 +15,13 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Precision
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop, StopReason
 from mercer.solvers.conjugate_gradient import Apply, LowRank, ResidualCheck, conjugate_gradient_to_gap, tall_factor
 from mercer.solvers.deadline import ProofTime
-from mercer.solvers.least_squares.solution import LeastSquaresSolution
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
 from mercer.solvers.solver import refuses
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.
@@ -38,9 +37,7 @@ def _indefinite(problem: LeastSquares, gram: Gram) -> str | None:
 
 
 @refuses(_indefinite)
-def solve_cg(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_cg(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution to a relative gap below 1e-10; the constant 1 as one more right-hand side eliminates a bias."""
     stop = replace(stop, tol=min(stop.gap_tol, _AIM))
     sides = [problem.mean, np.ones((problem.n, 1))] if problem.bias else [problem.mean]

@@ -14,22 +14,25 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.arrays import Floats, Precision, gamma
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_solution, is_exact
 from mercer.gram.gram import Factor, Gram, Kept
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, factor_bytes, memory_error, residual_share
+from mercer.solvers.least_squares.solution import (
+    LeastSquaresSolution,
+    Proven,
+    factor_bytes,
+    memory_error,
+    residual_share,
+)
 from mercer.solvers.least_squares.spectrum import solve_eigen
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500
 
 
-def solve_cholesky(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_cholesky(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution to rounding, whatever `stop` asks for; through eigenvalues where the matrix is singular."""
     n, lam = problem.n, problem.lam
     if lam == 0:

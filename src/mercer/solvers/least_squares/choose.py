@@ -6,14 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from mercer.certificates.certificate import Certificate
 from mercer.gram.gram import Gram
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop
 from mercer.solvers.least_squares.cg import solve_cg
 from mercer.solvers.least_squares.cholesky import solve_cholesky
 from mercer.solvers.least_squares.linear import solve_covariance, solve_lsqr
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, factor_bytes
+from mercer.solvers.least_squares.solution import Proven, covariance_bytes, factor_bytes
 from mercer.solvers.least_squares.spectrum import solve_eigen
 from mercer.solvers.qp import NAMES, solve_ridge_by_qp
 from mercer.solvers.solver import Solver
@@ -31,7 +30,7 @@ SOLVERS = ("auto", *METHODS)
 
 def solve_least_squares(
     problem: LeastSquares, gram: Gram, stop: Stop, start: object = None, *, solver: str = "auto"
-) -> tuple[LeastSquaresSolution, Certificate]:
+) -> Proven:
     """The solution by the named solver, or by the one that suits the problem, as exact as that gets it."""
     return METHODS[_suited(problem, gram) if solver == "auto" else solver](problem, gram, stop)
 

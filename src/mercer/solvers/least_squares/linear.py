@@ -17,7 +17,6 @@ import scipy.sparse.linalg as spla
 
 from mercer import _core
 from mercer.arrays import Floats
-from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import is_exact
 from mercer.certificates.sums import certify_sums, sums_are_exact
 from mercer.certificates.weights import certify_weights
@@ -29,7 +28,7 @@ from mercer.kernels.matrices import over_all_columns
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.deadline import in_time
-from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven, covariance_bytes, memory_error
 from mercer.solvers.ridge_factor import Factor, ridge_factor
 from mercer.solvers.solver import Refusal, refuses
 
@@ -112,9 +111,7 @@ def only_linear(solver: str) -> Refusal:
 
 
 @refuses(only_linear("covariance"))
-def solve_covariance(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_covariance(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution for a linear kernel to rounding, whatever `stop` asks for."""
     linear = gram.linear
     assert linear is not None
@@ -171,19 +168,11 @@ def refined_weights(
     return W
 
 
-def solve_sums(
-    problem: RidgeProblem,
-    sums: Sums,
-    stop: Stop,
-    start: object = None,
-    *,
-    scale: float = 1.0,
-    n_threads: int = 1,
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_sums(problem: RidgeProblem, sums: Sums, stop: Stop, start: object = None, *, scale: float = 1.0) -> Proven:
     """The solution for k = scale·⟨x, z⟩ where sums over the samples are all that is left of them."""
     lam = problem.lam / scale
     stop.tell(partial("covariance of {:,} features".format, len(sums.x)))
-    inverse = RidgeInverse(sums.xx, lam, n_threads)
+    inverse = RidgeInverse(sums.xx, lam, stop.n_threads)
     W = inverse(sums.xy)
     for _ in range(2):  # from sums alone no more can be gained
         W = W + inverse(sums.xy - sums.xx @ W - lam * W)
@@ -201,9 +190,7 @@ def solve_sums(
 
 
 @refuses(only_linear("lsqr"))
-def solve_lsqr(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_lsqr(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution for a linear kernel, as exact as LSQR gets it, whatever `stop` asks for."""
     wide = gram.linear
     assert wide is not None

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mercer.arrays import Floats, gamma
+from mercer.certificates.certificate import Certificate
 from mercer.gram.sums import Sums
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import StopReason
@@ -63,6 +64,10 @@ class LeastSquaresSolution:
     indefinite: bool = False
     steps: int = 1
     stop_reason: StopReason = "converged"
+
+
+# What every solver of least squares returns.
+Proven = tuple[LeastSquaresSolution, Certificate]
 
 
 def residual_share(problem: LeastSquares, C: Floats, b: Floats, U: Floats, errors: Floats) -> tuple[Floats, float]:

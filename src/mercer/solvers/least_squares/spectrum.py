@@ -36,6 +36,7 @@ from mercer.solvers.least_squares.linear import refined_weights, solve_covarianc
 from mercer.solvers.least_squares.solution import (
     REMEDY,
     LeastSquaresSolution,
+    Proven,
     linear_spectrum_bytes,
     memory_error,
     residual_share,
@@ -247,9 +248,7 @@ class SpectralFit:
         return np.asarray(inside[:, :-1] + np.maximum(outside, 0.0)[:, None])
 
 
-def solve_eigen(
-    problem: LeastSquares, gram: Gram, stop: Stop, start: object = None
-) -> tuple[LeastSquaresSolution, Certificate]:
+def solve_eigen(problem: LeastSquares, gram: Gram, stop: Stop, start: object = None) -> Proven:
     """The solution to rounding, whatever `stop` asks for, also where the matrix is singular."""
     n = problem.n
     if spectrum_bytes(n) > gram.budget:
@@ -265,7 +264,7 @@ def solve_eigen(
     return solution_of(problem, gram, SpectralFit(problem, spectrum))
 
 
-def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> tuple[LeastSquaresSolution, Certificate]:
+def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
     """The solution for the problem's λ from a decomposition."""
     lam, inverse = problem.lam, fit.inverse(problem.lam)
     rank = int(np.count_nonzero(inverse))
@@ -376,9 +375,7 @@ def best_of(scores: Floats) -> int:
     return int(np.flatnonzero(scores == scores.min())[-1])
 
 
-def _from_svd(
-    problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit
-) -> tuple[LeastSquaresSolution, Certificate]:
+def _from_svd(problem: LeastSquares, gram: Gram, linear: LinearGram, fit: SpectralFit) -> Proven:
     """The solution for the problem's λ in the features; its solver is named by what was decomposed."""
     sparse, mass = linear.sparse, problem.mass
     x, y = np.zeros(linear.d), np.zeros(problem.n_outputs)

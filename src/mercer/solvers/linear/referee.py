@@ -79,13 +79,11 @@ class Referee:
         certificate = certify_linear(self.problem, self.rows, point.w, point.b, point.beta)
         missed = self.stop.missed(certificate)
         self.stop.tell(partial(certificate_words, point.steps, certificate), missed)
-        if missed <= 1 or self.best is None or self._improves(certificate, self.best[1]):
+        best = None if self.best is None else self.best[1]
+        # A point that meets the goal never gives way to one that does not.
+        if missed <= 1 or best is None or (certificate.gap <= best.gap and not self.stop.met(best)):
             self.best = (point, certificate)
         return missed
-
-    def _improves(self, certificate: Certificate, best: Certificate) -> bool:
-        """Whether the gap is less; a point that meets the goal never gives way to one that does not."""
-        return certificate.gap <= best.gap and not self.stop.met(best)
 
 
 def certificate_words(steps: int, certificate: Certificate) -> str:

@@ -217,13 +217,7 @@ class EarlyStopping:
     """
 
     def __init__(
-        self,
-        held_out: PegasosProblem,
-        outputs: Callable[[Floats], Floats],
-        average: str,
-        tol: float,
-        patience: int,
-        rise: float | None = None,
+        self, held_out: PegasosProblem, outputs: Outputs, average: str, tol: float, patience: int, rise: float | None
     ) -> None:
         self._held_out, self._outputs, self._average = held_out, outputs, average
         self._tol, self._patience = tol * len(held_out.signs), patience

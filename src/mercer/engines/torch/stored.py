@@ -1,0 +1,74 @@
+"""All of K on a device, in float32, and solves on it: those of all folds of a search, each on a stream of its own."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.arrays import Floats, Values
+from mercer.engines.torch import fused
+from mercer.engines.torch.ahead import Ahead, OfStored
+from mercer.engines.torch.numbers import floats, places, to_device, to_host, torch
+from mercer.engines.torch.rounds import add_rows
+from mercer.gram.gram import Variables
+from mercer.gram.stored_gram import HostRounded
+
+# With fewer rows the core takes less time than starting the device's kernels.
+_FEWEST_ROWS = 3000
+
+
+class TorchRounded:
+    """`Rounded` on a torch device; where rounds there are not possible, or do not end it, the core has a copy."""
+
+    def __init__(self, K: Any) -> None:
+        self.K = K
+
+    @property
+    def values(self) -> Values:
+        return self._here.values
+
+    @cached_property
+    def _here(self) -> HostRounded:
+        return HostRounded(np.asarray(to_host(self.K)))
+
+    @property
+    def largest(self) -> float:
+        return float(torch.stack(torch.aminmax(self.K)).abs().max()) if len(self.K) else 0.0
+
+    def product(self, coefficients: Floats) -> Floats:
+        if not fused.available(self.K):
+            return self._here.product(coefficients)
+        used = np.flatnonzero(coefficients)
+        out = torch.zeros(len(self.K), dtype=torch.float64, device=self.K.device)
+        add_rows(out, self.K, places(used, self.K), to_device(coefficients[used], self.K))
+        return floats(out)
+
+    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+        taken, end, before, begun = 0, time.monotonic() + seconds, beta.copy(), u.copy()
+        one_sum = len(beta) == len(u) and not box.group.any()
+        if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
+            with self._stream():
+                ahead = Ahead(OfStored(self.K), box[:4], None, self.K)
+                taken, violation = ahead.run(beta, u, tol, most, lambda: time.monotonic() >= end)
+                u[:] = begun + self.product(beta - before)  # one sum: what is known of its errors says so
+            if not np.isfinite(u).all():
+                taken, beta[:], u[:] = 0, before, begun
+            elif violation <= tol or taken >= most:
+                return taken, "converged" if violation <= tol else "max_steps"
+        more, reason = self._here.steps(box, beta, u, tol, most - taken, max(0.0, end - time.monotonic()))
+        if taken and more:
+            u[:] = begun + self.product(beta - before)
+        return taken + more, reason
+
+    def _stream(self) -> AbstractContextManager[Any]:
+        """A stream after what was begun: several threads solve side by side, each by kernels that fill little."""
+        if self.K.device.type != "cuda":
+            return nullcontext()
+        stream = torch.cuda.Stream(self.K.device)
+        stream.wait_stream(torch.cuda.current_stream(self.K.device))
+        there: AbstractContextManager[Any] = torch.cuda.stream(stream)
+        return there
