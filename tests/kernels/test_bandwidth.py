@@ -85,6 +85,13 @@ def test_median_of_the_distances(form):
     assert Laplacian("median").bind(form(few)).gamma == pytest.approx(1 / np.median(taxi[taxi > 0]), rel=1e-12)
 
 
+@pytest.mark.parametrize("rule", ["scale", "median"])
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_the_unit_of_weights_does_not_matter(rule, unit):
+    weight = 1.0 + np.arange(len(X)) % 3
+    assert gamma_from(rule, X, unit * weight) == pytest.approx(gamma_from(rule, X, weight), rel=1e-12)
+
+
 def test_median_takes_a_thousand_rows_in_equal_steps():
     many = rng.normal(size=(3001, 2))
     rows = np.linspace(0, 3000, 1000).round().astype(int)

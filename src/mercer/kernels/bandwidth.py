@@ -184,7 +184,8 @@ def _from_median(X: Samples, weight: Floats, l1: bool) -> float | None:
     distances = l1_distances(rows, rows) if l1 else np.sqrt(squared_distances(rows, rows))
     first, second = np.tril_indices(len(chosen), -1)
     between = distances[first, second]
-    share = weight[chosen[first]] * weight[chosen[second]]
+    own = np.ldexp(weight[chosen], -math.frexp(float(weight.max()))[1])  # products of theirs fit into float64
+    share = own[first] * own[second]
     different = (between > 0) & (share > 0)
     if not different.any():
         return None
