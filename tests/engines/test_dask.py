@@ -303,6 +303,7 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
 def test_workers_that_come_back_late_are_waited_for(known, monkeypatch):
     """A cluster gives up a worker that is late; a nanny elsewhere starts its worker again. Neither means none comes."""
     monkeypatch.setattr(cluster, "_GONE_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "_LOOK_SECONDS", 2.0 if known else 0.1)  # the cluster needs a moment to ask again
     late = {"distributed.deploy.lost-worker-timeout": "50ms" if known else "1h"}
     with (
         dask.config.set(late),
