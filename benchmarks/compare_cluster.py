@@ -2,9 +2,13 @@
 
     python benchmarks/compare_cluster.py measure --rows 50000 --workers 1 2 4
     python benchmarks/compare_cluster.py measure --rows 50000 --workers 2 --engine dask
+    python benchmarks/compare_cluster.py large --rows 1000000 --workers 2 --noise 0.01 --seconds 600
+    python benchmarks/compare_cluster.py large --rows 10000000 --workers 2 --engine dask --machine landmarks
     python benchmarks/compare_cluster.py simulate --rows 50000 --workers 100
 
-`measure` fits and prints calls, bytes and seconds by verb. `simulate` runs every task on this machine, one after
+`measure` fits and prints calls, bytes and seconds by verb. `large` does so with rows that are never in one place: a
+memory map, or chunks that two workers of 1.5 GB each have made; and prints the most memory of each process that is its
+own, which does not count pages of the file. `simulate` runs every task on this machine, one after
 another, and adds up what a cluster would have taken: of each step the longest task, the latency of a step and of a
 task, which are measured on a Dask cluster of this machine, and the bytes through the client at a given bandwidth.
 """
@@ -14,8 +18,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
+import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,7 +48,8 @@ MACHINES = {
 
 def told(name: str, model: Any, seconds: float) -> None:
     report, certificate = model.fit_report_, model.certificate_
-    print(f"{name}: {seconds:.1f} s, dual {certificate.dual:.9g}, gap {certificate.relative_gap:.1e}")
+    vectors = f", {np.sum(model.n_support_)} vectors" if hasattr(model, "n_support_") else ""
+    print(f"{name}: {seconds:.1f} s, dual {certificate.dual:.9g}, gap {certificate.relative_gap:.1e}{vectors}")
     for verb, row in report.items():
         out, back = row["bytes_sent"] / 1e6, row["bytes_received"] / 1e6
         print(f"  {verb:18} {row['calls']:4.0f} calls {out:9.1f} MB out {back:9.1f} MB back {row['seconds']:8.2f} s")
@@ -75,6 +85,83 @@ def fitted(name: str, machine: str, X: Any, y: Any) -> None:
 
 def started(X: Any) -> int:
     return os.getpid()
+
+
+def large(rows: int, machine: str, engine: str, count: int, noise: float, seconds: float) -> None:
+    sizes = [min(_STEP, rows - begin) for begin in range(0, rows, _STEP)]
+    parts = [(n, 20, 40, noise, k) for k, n in enumerate(sizes)]
+    y = np.concatenate([part(*given)[1] for given in parts])
+    model = MACHINES[machine]().set_params(**{"max_time": seconds} if seconds < np.inf else {})
+    with contextlib.ExitStack() as stack:
+        if engine == "processes":
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            X = np.lib.format.open_memmap(f"{folder}/X.npy", "w+", np.float32, (rows, 20))
+            for k, given in enumerate(parts):
+                X[k * _STEP : (k + 1) * _STEP] = part(*given)[0]
+            del X
+            X = np.load(f"{folder}/X.npy", mmap_mode="r")
+            stack.enter_context(mercer.config_context(device=f"processes:{count}"))
+            stack.callback(ENGINE.close)
+        else:
+            import dask
+            import dask.array as da
+            import distributed
+
+            cluster = distributed.LocalCluster(
+                n_workers=count, threads_per_worker=1, dashboard_address=None, memory_limit="1.5GB"
+            )
+            client = stack.enter_context(distributed.Client(stack.enter_context(cluster)))
+            made = [dask.delayed(rows_of)(*given) for given in parts]
+            X = da.concatenate([da.from_delayed(one, (n, 20), np.float32) for one, n in zip(made, sizes, strict=True)])
+            X = client.persist(X)
+            distributed.wait(X)
+        with peaks() as peak:
+            begun = time.perf_counter()
+            model.fit(X, y)
+        told(f"{rows} rows on {count} workers of {engine}", model, time.perf_counter() - begun)
+        print(f"  {model.stop_reason_}; largest memory {', '.join(f'{size / 1e6:.0f}' for size in peak.values())} MB")
+
+
+_STEP = 250_000
+
+
+def part(n: int, d: int, centres: int, noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows and labels of one mixture of Gaussians, whichever they are."""
+    middle = 1.5 * np.random.default_rng(0).normal(size=(centres, d))
+    rng = np.random.default_rng([1, seed])
+    which = rng.integers(0, centres, size=n)
+    X, spread = middle[which] + rng.normal(size=(n, d)), np.sqrt(1 + middle.var(axis=0))
+    y = (which % 2 == 0) ^ (rng.random(n) < noise)
+    return ((X - middle.mean(axis=0)) / spread).astype(np.float32), y.astype(int)
+
+
+def rows_of(*given: Any) -> np.ndarray:
+    return part(*given)[0]
+
+
+@contextlib.contextmanager
+def peaks() -> Iterator[dict[int, int]]:
+    """The most memory that this process and each of those that it started had of their own; on Linux."""
+    import psutil
+
+    found: dict[int, int] = {}
+    over = threading.Event()
+
+    def look() -> None:
+        own = psutil.Process()
+        while not over.wait(0.5):
+            for process in [own, *own.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error, OSError):  # it may have ended
+                    own_kilobytes = re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+                    found[process.pid] = max(found.get(process.pid, 0), 1024 * int(own_kilobytes[1]))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
 
 
 class SimulatedChunks(StoredChunks):
@@ -135,14 +222,19 @@ def simulate(X: Any, y: Any, machine: str, count: int, bandwidth: float, latency
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("measure", "simulate"))
+    parser.add_argument("what", choices=("measure", "large", "simulate"))
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--machine", choices=MACHINES, default="kernel")
     parser.add_argument("--engine", choices=("processes", "dask"), default="processes")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second through the client")
     parser.add_argument("--latency", type=float, nargs=2, help="seconds of a step and of a task; else measured here")
+    parser.add_argument("--noise", type=float, default=0.05, help="share of labels that are wrong, of large")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="max_time, of large")
     args = parser.parse_args()
+    if args.what == "large":
+        large(args.rows, args.machine, args.engine, args.workers[0], args.noise, args.seconds)
+        return
     X, y = mixture(args.rows)
     with contextlib.suppress(KeyboardInterrupt):
         if args.what == "measure":

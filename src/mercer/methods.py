@@ -423,7 +423,8 @@ class PlotMethods:
         """The picture, in these axes or a new figure; needs matplotlib. See the display of this name."""
         from mercer import displays
 
-        return getattr(displays, f"{type(self).__name__}Display")(self).plot(*axes, **options)
+        names = [f"{cls.__name__}Display" for cls in type(self).__mro__]
+        return next(getattr(displays, name) for name in names if name in displays.__all__)(self).plot(*axes, **options)
 
 
 class ExplanationMethods:

@@ -1,5 +1,7 @@
 """`mercer.easy`: honest figures of rows that no search has seen, and one object that predicts, explains and saves."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -151,11 +153,42 @@ def test_a_rare_class_counts_as_much_as_the_others():
         ({"left": [None, *["a", "b"] * 44, "a"]}, {"target": "left"}, "row 1 of the column 'left' is empty"),
         ({"left": ["a", "b"] * 44 + ["c", "a"]}, {"target": "left"}, "the class 'c' has a single row"),
         ({}, {"target": [1, 2, 3]}, "the table has 90 rows, but target has 3"),
+        ({"left": "a"}, {"target": "left"}, "the target is 'a' in every row"),
+        ({"left": 3.5}, {"target": "left"}, "the target is '3.5' in every row"),
+        ({"left": ["a"] * 88 + ["b"] * 2}, {"target": "left"}, "'b' has 2 rows, but to search .* takes 3"),
+        ({"left": [1e250, *np.linspace(0.51, 1, 89)]}, {"target": "left"}, "row 1 of the target is 1e.250"),
+        ({"age": [*["31", "32"] * 22, "<5", *["33"] * 45]}, {"target": "left"}, "table: row 45 of .* 'age' holds '<5'"),
     ],
 )
 def test_what_cannot_be_is_told(classes, change, options, message):
     with pytest.raises(ValueError, match=message):
         mercer.easy(classes.assign(**change), **options)
+
+
+def test_few_rows(classes):
+    with pytest.raises(ValueError, match="6 rows are too few to search on some and judge on others, which takes 10"):
+        mercer.easy(classes[["age", "plan"]][:6].assign(y=np.arange(6) + 0.5), target="y")
+    model = mercer.easy(classes[["age"]][:10].assign(y=np.arange(10) + 0.5), target="y")
+    assert np.isfinite(model.figures.r2)
+
+
+def test_what_the_model_can_be_asked_easy_answers(classes, model, tmp_path):
+    X, y = classes.drop(columns="left"), classes["left"]
+    assert "plan at 3 values" in repr(model.partial_dependence(X, "plan"))
+    assert len(model.reasons(X[:2])) == 2
+    assert model.score(X, y) == model.model.score(X, y)
+    with pytest.raises(ValueError, match="intervals of probabilities are there for method='venn-abers'"):
+        model.predict_interval(X)
+    with pytest.raises(AttributeError, match="no attribute 'predict_sets'"):
+        model.predict_sets(X)
+    mercer.save(model, tmp_path / "m.mercer")
+    np.testing.assert_array_equal(mercer.load(tmp_path / "m.mercer").predict(X), model.predict(X))
+    with pytest.raises(TypeError, match="what EasyModel learnt is about the machine"):
+        mercer.compress(model, 0.1)
+    with pytest.raises(TypeError, match="a C file"):
+        mercer.export_c(model)
+    again = pickle.loads(pickle.dumps(model))
+    assert str(again) == str(model)
 
 
 def test_the_model_that_is_kept_was_searched_on_all_rows(monkeypatch):

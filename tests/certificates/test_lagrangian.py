@@ -102,3 +102,14 @@ def test_copies_are_one_sample_and_several_classes_have_none():
     assert again.lagrangian is None
     assert Certificate.from_dict(model.certificate_.to_dict()) == model.certificate_
     assert repr(L).startswith("Lagrangian(50 samples: dual")
+
+
+def test_values_of_ones_own_are_in_the_order_of_the_rows():
+    model, L, samples, labels = fitted("soft")
+    np.testing.assert_array_equal(L.rows, np.arange(len(labels)))
+    np.testing.assert_array_equal(L.y, labels)
+    alpha, r = rng.random(len(labels)), rng.random(len(labels))
+    f = model.decision_function(samples)
+    xi = np.maximum(0, 1 - labels * f)
+    expected = 0.5 * model.rkhs_norm_**2 + 2.0 * xi.sum() - alpha @ (labels * f - 1 + xi) - r @ xi
+    assert L(alpha=alpha, r=r) == pytest.approx(expected, rel=1e-6)

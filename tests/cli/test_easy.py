@@ -107,7 +107,9 @@ def test_explanations_add_up(made, folder, capsys):
     page = capsys.readouterr().out
     assert max(map(len, page.splitlines())) <= 100
     assert "row 1 " in page
-    assert "because of" in page
+    assert "for it: +" in page
+    assert "against it: -" in page
+    assert "for it: -" not in page
     assert "against      80 rows of t.csv" in page
     found = answers((folder / "why.csv").read_text())
     model = mercer.load("t.mercer")

@@ -25,6 +25,8 @@ def test_curves_are_those_of_the_path():
     np.testing.assert_array_equal(display.lines_[2][0].get_ydata(), path.n_support_)
     np.testing.assert_array_equal(display.lines_[3][0].get_ydata(), path.error(X, Y, Cs))
     assert path.plot().axes_[3].get_title() == "b"
+    path.__class__ = type("OfAUser", (type(path),), {})  # a subclass is drawn as what it is
+    assert path.plot().axes_[3].get_title() == "b"
     plt.close("all")
 
 

@@ -157,3 +157,13 @@ def test_contours_with_a_category():
     shown = drawn.contour_.get_array().reshape(2, 2)
     np.testing.assert_array_equal(shown, found.average[:, ::-1].T)
     assert model.partial_dependence(TABLE, ("since", "visits")).plot().contour_ is not None
+
+
+def test_the_first_two_columns_of_use_are_drawn_unless_others_are_asked_for():
+    """Not an identifier that the model never sees; what has no room on an axis is told before the model is asked."""
+    table = pd.DataFrame({"key": [f"k{k:03d}" for k in range(N)], **TABLE})
+    model = tabular(SVC(), drop=["key"]).fit(table, LABELS)
+    assert DecisionDisplay.from_estimator(model, table, resolution=5).names == ("plan", "since")
+    model.decision_function = None  # which a refusal does not ask
+    with pytest.raises(ValueError, match="'key' has 60 categories, and an axis has room for 40"):
+        DecisionDisplay.from_estimator(model, table, features=("key", "visits"), resolution=5)

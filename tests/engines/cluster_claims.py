@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from itertools import cycle, pairwise
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import mercer
 from mercer.kernels import Gaussian
+from test_house import KINDS, REFERENCES, by_hand, problem, target_of
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 5))
@@ -54,6 +57,33 @@ def check_machine(name, fit):
     else:
         np.testing.assert_allclose(f, g, atol=1e-3)
     assert there.fit_report_
+
+
+GIVEN = {"dense": (10**6,), "csr": (7, 0, 19, 1), "weighted": (5,)}  # and sizes of chunks, again and again
+
+
+def check_reference(name, kind, given, fit):
+    """`fit(machine, X, y, weight, sizes)` reaches the value of a naive solver, in chunks of these sizes."""
+    reference = REFERENCES[name]
+    X, y = problem()
+    target = target_of(reference.target, X, y)
+    options = {} if kind == "rows" else {"kernel": KINDS[kind]()}
+    K = X @ X.T if kind == "rows" else by_hand(X, X) if kind in ("callable", "precomputed") else options["kernel"](X)
+    X_ = K if kind == "precomputed" else sp.csr_array(X) if given == "csr" else X
+    weight = np.arange(len(y)) % 4 * 0.5 if given == "weighted" else np.ones(len(y))
+    used = weight > 0
+    model = fit(reference.model(**options), X_, target, weight, GIVEN[given])
+    value = reference.value(K[np.ix_(used, used)], target[used], weight[used])
+    assert reference.right(model.certificate_, value), (model.certificate_, value)
+    assert model.converged_
+
+
+def cuts(n, sizes):
+    """Where chunks of these sizes begin and end, until n rows are in one."""
+    ends, again = [0], cycle(sizes)
+    while ends[-1] < n:
+        ends.append(min(n, ends[-1] + next(again)))
+    return list(pairwise(ends))
 
 
 def killing(pids, after, count=1):

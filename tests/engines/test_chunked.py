@@ -24,6 +24,7 @@ from contracts.rows_contract import (
     check_sums_bounds,
 )
 from contracts.samples_contract import check_samples_contract, check_that_bad_entries_are_found
+from engines.cluster_claims import GIVEN, check_reference
 from engines.inline import ENGINE, in_chunks
 from gram.test_bounds import apart, check_bounds_of_all, lost, norms
 from mercer.data.chunks import Chunk
@@ -36,11 +37,11 @@ from mercer.solution import Stop
 from mercer.solvers.dual.decomposition import decompose
 from reference.exact_kernels import Formula
 from reference.problems import machine_problem, machines
-from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
+from test_house import CELLS, by_hand
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-LAYOUTS = {"one chunk": (10**6,), "uneven, some empty": (7, 0, 19, 1), "small": (5,)}
+LAYOUTS = dict(zip(("one chunk", "uneven, some empty", "small"), GIVEN.values(), strict=True))
 METRIC = np.array([[1.0, 0.3], [0.3, 0.5]])
 KERNELS = {
     "gaussian": Gaussian(0.3),
@@ -234,7 +235,6 @@ def test_no_bound_of_rows_is_exceeded(size, uneven):
 # --- machines ---------------------------------------------------------------------------------------------------------
 
 
-GIVEN = ("dense", "csr", "weighted")
 MATRIX = [
     pytest.param(*cell, given, marks=[] if (i + j) % 3 == 0 and cell[1] in ("recipe", "rows") else pytest.mark.thorough)
     for i, cell in enumerate(CELLS)
@@ -244,19 +244,11 @@ MATRIX = [
 
 @pytest.mark.parametrize(("name", "kind", "given"), MATRIX)
 def test_every_machine_reaches_the_reference_value(name, kind, given):
-    reference = REFERENCES[name]
-    X, y = problem()
-    target = target_of(reference.target, X, y)
-    options = {} if kind == "rows" else {"kernel": KINDS[kind]()}
-    K = X @ X.T if kind == "rows" else by_hand(X, X) if kind in ("callable", "precomputed") else options["kernel"](X)
-    X_ = K if kind == "precomputed" else sp.csr_array(X) if given == "csr" else X
-    weight = np.arange(len(y)) % 4 * 0.5 if given == "weighted" else np.ones(len(y))
-    used = weight > 0
-    with in_chunks(list(LAYOUTS.values())[GIVEN.index(given)], outer_rows=16):
-        model = reference.model(**options).fit(X_, target, sample_weight=weight)
-        value = reference.value(K[np.ix_(used, used)], target[used], weight[used])
-        assert reference.right(model.certificate_, value), (model.certificate_, value)
-        assert model.converged_
+    def fit(machine, X, y, weight, sizes):
+        with in_chunks(sizes, outer_rows=16):
+            return machine.fit(X, y, sample_weight=weight)
+
+    check_reference(name, kind, given, fit)
 
 
 def test_a_model_does_not_depend_on_the_layout_of_chunks():

@@ -1,7 +1,7 @@
 """A Dask cluster of two processes as an engine: layouts of chunks, odd inputs, deaths, and what is left behind."""
 
-import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -14,13 +14,27 @@ import scipy.sparse as sp
 import mercer
 from contracts.gram_contract import check_gram_contract
 from contracts.samples_contract import check_samples_contract
-from engines.cluster_claims import KERNEL, MACHINES, NEW, X, check_machine, killing, t, three, y
+from engines.cluster_claims import (
+    GIVEN,
+    KERNEL,
+    MACHINES,
+    NEW,
+    X,
+    check_machine,
+    check_reference,
+    cuts,
+    killing,
+    t,
+    three,
+    y,
+)
 from mercer.cli.main import main
 from mercer.engine import engine_of
 from mercer.engines import processes
 from mercer.engines.chunked import gram as chunked_gram
 from mercer.files.libsvm_text import write_libsvm
 from mercer.gram import gram_for
+from test_house import CELLS
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: python -m pip install 'mercer[dask]'")
 dask = pytest.importorskip("dask")
@@ -78,6 +92,19 @@ def test_machines_do_not_depend_on_chunks(name, layout):
 )
 def test_machines_are_those_of_this_machine(name):
     check_machine(name, lambda machine, X, y: machine.fit(placed(X), y))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize(("name", "kind"), CELLS)
+def test_every_machine_reaches_the_reference_value(name, kind, given, monkeypatch):
+    def fit(machine, X, y, weight, sizes):
+        parts = [(dask.delayed(X[a:b]), (b - a, X.shape[1])) for a, b in cuts(len(y), sizes)]
+        rows = da.concatenate([da.from_delayed(part, shape, X.dtype) for part, shape in parts])
+        return machine.fit(rows, y, sample_weight=weight)
+
+    monkeypatch.setattr(chunked_gram, "OUTER_ROWS", 16)
+    check_reference(name, kind, given, fit)
 
 
 @pytest.mark.thorough
@@ -163,9 +190,16 @@ def test_what_is_no_number_is_refused():
 def test_frames_give_rows():
     frames = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")
-    frame = frames.from_pandas(pandas.DataFrame(X, columns=list("abcde")), npartitions=3)
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    frame = frames.from_pandas(table, npartitions=3)
     model = mercer.SVC(kernel=KERNEL).fit(frame, frames.from_pandas(pandas.Series(y), npartitions=2))
     np.testing.assert_array_equal(model.predict(frame).compute(), model.predict(X))
+    holes = table.astype("Float64")
+    holes.loc[7, "a"] = pandas.NA
+    with pytest.raises(ValueError, match=r"contains NaN: X\[7, 0\]"):
+        mercer.SVC().fit(frames.from_pandas(holes, npartitions=3), y)
+    with pytest.raises(ValueError, match="column 'e' of X holds category"):
+        mercer.SVC().fit(frame.assign(e=frame["e"].astype(str).astype("category")), y)
 
 
 # --- workers, schedulers and clients that go away ---------------------------------------------------------------------
@@ -198,20 +232,54 @@ def test_tasks_that_died_too_often_are_asked_again(client, tmp_path):
     assert found == [(0, pytest.approx(X[:200].sum()))]
 
 
-def test_no_task_is_left_behind(client):
-    rows = placed(X).persist()
-
-    def tasks():
-        gc.collect()
+def tasks(client, wanted):
+    """mercer's tasks on the scheduler, once there are any as `wanted`, or none."""
+    for _ in range(600):
         names = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
-        return [name for name in names if "mercer" in name]
-
-    mercer.SVC(kernel=KERNEL).fit(rows, y)
-    for _ in range(50):
-        if not tasks():
+        found = [name for name in names if "mercer" in name]
+        if bool(found) == wanted:
             break
         time.sleep(0.1)
-    assert not tasks()
+    return found
+
+
+def test_no_task_is_left_behind(client):
+    rows = placed(X).persist()
+    mercer.SVC(kernel=KERNEL).fit(rows, y)
+    assert not tasks(client, wanted=False)
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
+def test_ctrl_c_cancels_the_tasks(client):
+    child = textwrap.dedent(
+        f"""
+        import dask.array as da, numpy as np, mercer
+        from distributed import Client
+        from mercer.engines.chunked import gram
+        gram.OUTER_ROWS = 500
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(6000, 8)), rng.integers(2, size=6000)
+        with Client({client.scheduler.address!r}):
+            model, rows = mercer.SVC(C=1e4, tol=1e-12), da.from_array(X, chunks=(1000, 8)).persist()
+            try:
+                model.fit(rows, y)
+            except KeyboardInterrupt:
+                print(hasattr(model, "certificate_"), flush=True)
+            input()
+            print(mercer.SVC().fit(rows[:100], y[:100]).converged_, flush=True)
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert tasks(client, wanted=True)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "False\n"
+        assert not tasks(client, wanted=False)
+        assert process.communicate("\n", timeout=200)[0] == "True\n"
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.thorough
@@ -225,9 +293,32 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
     with pytest.raises(RuntimeError, match=r"make a new Client|make one first"):
         mercer.SVC(kernel=KERNEL).fit(placed(X), y)
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as empty, distributed.Client(empty):
-        monkeypatch.setattr(cluster, "_PATIENCE", 1.0)
-        with pytest.raises(RuntimeError, match="has had no worker for 1 s; start some"):
+        monkeypatch.setattr(cluster, "_GONE_SECONDS", 1.0)
+        with pytest.raises(RuntimeError, match=r"has had no worker for \d+ s, and none is coming; start some"):
             mercer.SVC(kernel=KERNEL).fit(placed(X), y)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("known", [True, False], ids=["the cluster", "its address"])
+def test_workers_that_come_back_late_are_waited_for(known, monkeypatch):
+    """A cluster gives up a worker that is late; a nanny elsewhere starts its worker again. Neither means none comes."""
+    monkeypatch.setattr(cluster, "_GONE_SECONDS", 0.1)
+    late = {"distributed.deploy.lost-worker-timeout": "50ms" if known else "1h"}
+    with (
+        dask.config.set(late),
+        distributed.LocalCluster(n_workers=1, dashboard_address=None) as made,
+        distributed.Client(made if known else made.scheduler_address),
+    ):
+        rows = engine_of(placed(X)).samples(placed(X))
+        before = rows.chunks.map(lately, [(), None, None], (5.0,))  # so long that it looks at the workers
+        end = killing(lambda: [one.pid for one in made.workers.values()], 0.5)
+        assert rows.chunks.map(lately, [(), None, None], (5.0,)) == before
+        assert end()
+
+
+def lately(chunk, seconds):
+    time.sleep(seconds)
+    return float(chunk.sum())
 
 
 @pytest.mark.thorough

@@ -16,10 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from contracts.gram_contract import check_gram_contract
 from contracts.samples_contract import check_samples_contract
-from engines.cluster_claims import KERNEL, MACHINES, X, check_machine, killing, y
+from engines.cluster_claims import GIVEN, KERNEL, MACHINES, X, check_machine, check_reference, cuts, killing, y
 from mercer.engines.chunked import gram as chunked_gram
 from mercer.engines.processes import ENGINE, engine
+from mercer.engines.processes.pool import Scratch
 from mercer.gram import gram_for
+from test_house import CELLS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -47,6 +49,20 @@ def ended():
 )
 def test_machines_are_those_of_this_machine(name):
     check_machine(name, lambda machine, X, y: machine.fit(X, y))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize(("name", "kind"), CELLS)
+def test_every_machine_reaches_the_reference_value(name, kind, given, monkeypatch):
+    def fit(machine, X, y, weight, sizes):
+        scratch = Scratch()
+        whole = scratch.stored(X)
+        rows = engine.FileRows([whole.part(*cut) for cut in cuts(len(y), sizes)], scratch)
+        return machine.fit(rows, y, sample_weight=weight)
+
+    monkeypatch.setattr(chunked_gram, "OUTER_ROWS", 16)
+    check_reference(name, kind, given, fit)
 
 
 def test_contracts():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.gram.gram import Box
+from mercer.gram.gram import Variables
 from mercer.kernels import Gaussian
 from mercer.problems.dual_problem import DualProblem
 
@@ -230,7 +230,7 @@ def test_steps_on_a_stored_matrix(monkeypatch):
     monkeypatch.setattr(stored, "_FEWEST_ROWS", 10)
     problem, K = box_problem(20, seed=1)
     table = stored.TorchRounded(there(K, torch.float32))
-    box = Box(problem.p, problem.lower, problem.upper, problem.d, problem.group)
+    box = Variables(problem.p, problem.lower, problem.upper, problem.d, problem.group)
     values = table.values.astype(np.float64)
     for most in (1, 10**6):
         beta, u = np.zeros(20), np.zeros(20)

@@ -18,6 +18,7 @@ from sklearn.svm import SVR as ScikitSVR
 
 import mercer
 from mercer import SVC, SVR, TunedSVC, tabular
+from mercer.selection.scoring import soft_accuracy
 
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 
@@ -252,3 +253,14 @@ def test_values_may_be_lists() -> None:
     for wrong in ({"C": 1.0}, {"C": []}, {"C": "12"}, {"C": np.eye(2)}):
         with pytest.raises(ValueError, match="must give a list of values"):
             mercer.tune(SVC(), X, y, grid=wrong)
+
+
+def test_soft_scores_are_compared_by_their_plain_standard_error() -> None:
+    X, y = some(datasets.load_breast_cancer)
+    found = quietly(make_pipeline(StandardScaler(), SVC()), X, y, grid="quick", scoring=soft_accuracy, refit=False)
+    scores = np.array([found.cv_results_[f"split{k}_test_score"] for k in range(5)])
+    own = next(k for k, point in enumerate(found.cv_results_["params"]) if point["svc__gamma"] == "scale")
+    gain = scores[:, scores.mean(axis=0).argmax()] - scores[:, own]
+    assert gain.mean() > gain.std(ddof=1) / np.sqrt(5)
+    assert found.best_index_ == scores.mean(axis=0).argmax()
+    assert found.choice_.endswith(f"folds is {gain.std(ddof=1) / np.sqrt(5):.3g}")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mercer.tables.cells import as_numbers, cells_of, plain_numbers
 from mercer.tables.dialect import UNKNOWN
-from mercer.tables.reading import _quoted_cells, _unquoted_cells, read_csv
+from mercer.tables.reading import _quoted_cells, _unquoted_cells, classes_in, read_csv
 
 cell = st.text(st.characters(codec="utf-8", exclude_characters='\r\n,"'), max_size=4)
 
@@ -76,3 +76,10 @@ def test_cells_stay_as_they_stand_in_the_file():
     assert table.cells == [["1,5 €", "2,5 €"], ["k.A.", "3"], ["a", "b"]]
     np.testing.assert_array_equal(table.columns[0], [1.5, 2.5])
     assert table.columns[2] == ["a", "b"]
+
+
+def test_a_huge_number_does_not_make_names_of_a_targets_numbers():
+    np.testing.assert_array_equal(classes_in(["1.5", "1e250", "2"], "t", "y"), [1.5, 1e250, 2.0])
+    assert (
+        classes_in(["1.5", "9007199254740993", "9007199254740992"], "t", "y").dtype.kind == "U"
+    )  # one float, two names

@@ -464,6 +464,26 @@ def test_numbers_that_a_person_reads_are_not_left_out(cells):
     """A frame holds them as texts: different in every row, they would pass for an identifier."""
     table = pd.DataFrame({"area": cells * 10, "rooms": np.arange(30) % 4})
     model = mercer.tabular(mercer.SVC())
-    with pytest.raises(ValueError, match=r"row 1 of the column 'area' holds .* rows hold numbers, but in spellings"):
+    with pytest.raises(ValueError, match=r"row 1 of the column 'area' holds .* (in spellings|with a comma)"):
         model.fit(table, np.arange(30) % 2)
     model.set_params(drop=["area"]).fit(table, np.arange(30) % 2)
+
+
+def test_dates_in_iso_beside_another_form():
+    dates = ["2024-01-05", "29.06.2024", "2024-03-31", "01.02.2024"] * 6
+    y = ["a", "b"] * 12
+    model = mercer.tabular(mercer.SVC()).fit(pd.DataFrame({"d": dates}), y)
+    same = pd.DataFrame({"d": pd.to_datetime(["2024-01-05", "2024-06-29", "2024-03-31", "2024-02-01"] * 6)})
+    np.testing.assert_array_equal(
+        model.encode(pd.DataFrame({"d": dates})), mercer.tabular(mercer.SVC()).fit(same, y).encode(same)
+    )
+    with pytest.warns(GuessWarning, match="may begin with the day or the month"):  # 03/04 still tells nothing
+        mercer.tabular(mercer.SVC()).fit(
+            pd.DataFrame({"d": ["03/04/2024", "2024-01-05"] * 12, "x": np.arange(24.0)}), y
+        )
+
+
+def test_a_decimal_comma_in_a_frame_is_told():
+    table = pd.DataFrame({"amount": ["43,85", "7", "16,05", None] * 6})
+    with pytest.raises(ValueError, match=r"holds '43,85': in a frame, numbers with a comma are texts; .*decimal=','"):
+        mercer.tabular(mercer.SVC()).fit(table, ["a", "b"] * 12)

@@ -217,6 +217,9 @@ class EasyModel:
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    def __sklearn_tags__(self) -> Any:
+        return self.model.__sklearn_tags__()
+
     def _inside(self) -> Any:
         return self.model
 

@@ -19,6 +19,7 @@ from mercer.displays.drawing import (
     MOST_IN_LEGEND,
     Picture,
     colours,
+    expect_room,
     frame,
     ink,
     legend,
@@ -34,6 +35,7 @@ from mercer.runtime.optional import require
 from mercer.tables.asked import ask, like
 from mercer.tables.axis import Axis
 from mercer.tables.cells import is_missing
+from mercer.tables.encodings import LeftOut, Words
 from mercer.tables.frame import column_of, frame_of
 
 
@@ -58,9 +60,16 @@ class Plane:
 
     @classmethod
     def through(
-        cls, X: Any, features: Columns, names: Names, model: Any, resolution: int, margin: float = 0.1, at: At = None
+        cls,
+        X: Any,
+        features: Columns | None,
+        names: Names,
+        model: Any,
+        resolution: int,
+        margin: float = 0.1,
+        at: At = None,
     ) -> Plane:
-        """The plane of two features, by number or name, as a fitted model reads them.
+        """The plane of two features, by number or name, or the first two of use, as a fitted model reads them.
 
         Other features stand where `at` says, a dictionary from their numbers or names; else where most samples are.
         """
@@ -69,6 +78,10 @@ class Plane:
         if len(titles) < 2:
             raise ValueError(f"a picture needs two features, but X has {len(titles)}")
         table = frame_of(X.toarray() if is_sparse(X) else X)
+        if features is None:  # of a table the first two that it uses, and that have a place on an axis
+            kinds = [asked.encoding(name, k) for k, name in enumerate(table.names)]
+            used = [k for k, kind in enumerate(kinds) if not isinstance(kind, LeftOut | Words)]
+            features = used[:2] if len(used) > 1 else (0, 1)
         i, j = _pair(features, titles)
         axes = [Axis.of(titles[k], column_of(X, k), asked.encoding(table.names[k], k)) for k in (i, j)]
         xx0, xx1 = np.meshgrid(*(_along(axis, margin, resolution) for axis in axes))
@@ -105,6 +118,7 @@ def column_number(column: Any, titles: list[str]) -> int | None:
 def _along(axis: Axis, margin: float, resolution: int) -> Floats:
     """The grid of one side, in the axis' numbers."""
     if axis.kind == "category":
+        expect_room(axis)  # before a model is asked at all of them
         return np.arange(float(len(axis.levels)))
     finite = axis.places[np.isfinite(axis.places)]
     if not len(finite):
@@ -263,7 +277,7 @@ class DecisionDisplay(Picture):
         X: Any,
         y: MaybeArray = None,
         *,
-        features: Columns = (0, 1),
+        features: Columns | None = None,
         resolution: int = 200,
         margin: float = 0.1,
         ax: MaybeAxes = None,
@@ -280,10 +294,10 @@ class DecisionDisplay(Picture):
             Rows among which those that are support vectors are ringed. A frame's columns name the axes.
         y : array of shape (n_samples,), optional
             Colours of the points: classes, or the numbers of a regression.
-        features : pair of int or str, default=(0, 1)
-            The columns that span the picture, by number or name; also dates and categories, whose points are spread a
-            little. Where there are more columns, the others stand at their means (dates at their median, what is
-            neither at its most frequent value), and the picture says so.
+        features : pair of int or str, optional
+            The columns that span the picture, by number or name; by default the first two that the model uses. Also
+            dates and categories, whose points are spread a little. Where there are more columns, the others stand at
+            their means (dates at their median, what is neither at its most frequent value), and the picture says so.
         resolution : int, default=200
             Points of the grid along each axis.
         margin : float, default=0.1

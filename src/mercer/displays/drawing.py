@@ -145,6 +145,15 @@ def told(cell: Any) -> str:
     return f"{cell:.4g}" if isinstance(cell, float | int | np.number) else str(cell)
 
 
+def expect_room(axis: Axis) -> None:
+    """Raise ValueError where a column has more categories than fit on an axis."""
+    if len(axis.levels) > MOST_LEVELS:
+        raise ValueError(
+            f"the column {axis.name!r} has {len(axis.levels)} categories, and an axis has room for {MOST_LEVELS}; "
+            "choose other columns"
+        )
+
+
 def ticks_of(axis: Axis, side: Any) -> None:
     """Give one side of a picture (`ax.xaxis` or `ax.yaxis`) the dates or categories of a column."""
     if axis.kind == "date":
@@ -152,11 +161,7 @@ def ticks_of(axis: Axis, side: Any) -> None:
         side.set_major_locator(found := dates.AutoDateLocator())
         side.set_major_formatter(dates.ConciseDateFormatter(found))
     elif axis.kind == "category":
-        if len(axis.levels) > MOST_LEVELS:
-            raise ValueError(
-                f"the column {axis.name!r} has {len(axis.levels)} categories, and an axis has room for {MOST_LEVELS}; "
-                "choose other columns"
-            )
+        expect_room(axis)
         side.set_ticks(range(len(axis.levels)), [short(told(one), 20) for one in axis.levels])
         if side.axis_name == "x" and sum(min(len(told(one)), 20) for one in axis.levels) > 60:
             side.set_tick_params(rotation=90)

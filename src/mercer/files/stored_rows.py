@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mercer.arrays import Floats, is_sparse
 from mercer.data.chunks import is_stream, unpack
 from mercer.engines.processes.engine import FileRows
-from mercer.engines.processes.pool import Mapped, Scratch, Stored
+from mercer.engines.processes.pool import MappedCSR, Scratch
 from mercer.files.libsvm_text import content_of, read_libsvm
 from mercer.runtime.optional import require
 
@@ -96,13 +96,9 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
         raise TypeError(f"source is {type(source).__name__}; give a path, a memory-mapped array or chunks of samples")
     if not parts:
         raise ValueError(f"{source!r} holds no samples")
-    widest = max(part.width for part, *_ in parts if isinstance(part, Stored)) if _sparse(parts) else 0
-    sources = [replace(part, width=n_features or widest) if _sparse([(part,)]) else part for part, *_ in parts]
+    widest = n_features or max((part.width for part, *_ in parts if isinstance(part, MappedCSR)), default=0)
+    sources = [replace(part, width=widest) if isinstance(part, MappedCSR) else part for part, *_ in parts]
     return StoredRows(FileRows(sources, scratch), *(_joined([part[k] for part in parts]) for k in (1, 2)))
-
-
-def _sparse(parts: list[Any]) -> bool:
-    return any(isinstance(part, Stored) and part.sparse for part, *_ in parts)
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -140,9 +136,7 @@ def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | No
 def _mapped(X: NDArray[Any], scratch: Scratch) -> list[Any]:
     if X.ndim != 2 or X.dtype.char not in "fd" or not X.dtype.isnative:
         raise ValueError(f"rows in files are matrices of float32 or float64; these are {X.ndim}-dimensional {X.dtype}")
-    whole = Mapped.of(X) or scratch.stored(X)
-    step = max(1, _CHUNK_BYTES // max(1, X.itemsize * X.shape[1]))
-    return [whole.part(begin, min(len(X), begin + step)) for begin in range(0, len(X), step)]
+    return FileRows.of(X, 1, scratch).sources
 
 
 def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:

@@ -184,7 +184,7 @@ class Gram(Provable, Protocol):
         """Where many small problems on pairs of blocks of rows are solved in one call; None where that is no gain."""
 
 
-class Box(NamedTuple):
+class Variables(NamedTuple):
     """What a `DualProblem` says of its variables but for their rows."""
 
     p: Floats
@@ -211,7 +211,7 @@ class Rounded(Protocol):
         """K @ coefficients, summed in float64 in any order; columns whose coefficient is zero cost nothing."""
         ...
 
-    def steps(self, box: Box, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
         """Steps from β, whose u = Kβ is given, and why they ended: "converged", "stalled", "max_seconds", or otherwise.
 
         There is a variable for every row, or two: those of all rows, and then a second one of each. β is changed, and

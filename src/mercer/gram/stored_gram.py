@@ -19,7 +19,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import Floats, Indices, Precision, Values, row_blocks
 from mercer.gram.ball import Ball
-from mercer.gram.gram import Box, Gram, Rounded
+from mercer.gram.gram import Gram, Rounded, Variables
 from mercer.gram.rounding import DOUBLE, SINGLE
 from mercer.problems.dual_problem import DualProblem
 
@@ -62,7 +62,7 @@ class HostRounded:
             out += np.einsum("i,ij->j", coefficients[used[some]], rows)  # without the threads that BLAS starts
         return out
 
-    def steps(self, box: Box, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
         n, q = len(u), len(beta)
         table, both = (self.values, u) if q == n else (self._doubled, np.tile(u, 2))
         which, limits = np.arange(q) % n, (tol, most, seconds)
@@ -244,9 +244,10 @@ class StoredField:
         Where a number is no longer finite, everything stays as it was.
         """
         variables, q, n = self._variables(problem), len(self._beta), self.stored.n
-        box = Box(*(np.zeros(q) for _ in range(4)), np.full(q, problem.group[0], np.int32))
-        for part, own in zip(box, (problem.p, problem.lower, problem.upper, problem.d, problem.group), strict=True):
-            part[variables] = own
+        p, lower, upper, d = np.zeros((4, q))
+        box = Variables(p, lower, upper, d, np.full(q, problem.group[0], np.int32))
+        for part in Variables._fields:
+            getattr(box, part)[variables] = getattr(problem, part)
         beta, u = self._beta.copy(), self.u.copy()
         steps, reason = self.stored.table.steps(box, beta, u, tol, most, seconds)
         if reason not in ("nonfinite", "unbounded"):

@@ -282,8 +282,8 @@ def _expect_plain_numbers(name: str, cells: Cells) -> None:
     said = f"row {row + 1} of the column {name!r} holds {cells[row]!r:.40}"
     if all(_COMMA.fullmatch(cells[row]) for row in spelt):  # of a file it would have been read off
         raise ValueError(
-            f"{said}: in a frame, numbers with a decimal comma are texts; read the file with decimal=',' "
-            "(pandas.read_csv, and polars' decimal_comma=True), or name the column in categorical or drop"
+            f"{said}: in a frame, numbers with a comma are texts; read the file with decimal=',' or thousands=',' "
+            "(pandas.read_csv), or name the column in categorical or drop"
         )
     raise ValueError(
         f"{said}, and {len(spelt):,} of {len(known):,} rows hold numbers, but in spellings that cannot be read "

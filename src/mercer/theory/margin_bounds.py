@@ -121,17 +121,8 @@ def hard_margin_bound(
     Parameters
     ----------
     %(trace and n)s
-    norm : float
-        ‖w‖ in the kernel's space.
-    delta : float, default=0.05
-        The probability with which the bound may fail.
-    rho : float, optional
-        A number chosen before the data were seen, at most 1/‖w‖; by default one of a grid, as in
-        `soft_margin_bound`.
-    bias : bool, default=False
-        Whether f has a bias that is not part of ‖w‖: then the bound does not hold.
-    grid_from : float, default=1.0
-        ρ₀, where the grid starts; fixed in advance.
+    norm, delta, rho, bias, grid_from : as in `soft_margin_bound`
+        ‖w‖ in the kernel's space, how sure the bound is, ρ or a grid of it, and whether f has a bias outside of ‖w‖.
     """
     slacks = np.zeros(integer("n", n, 1, "the number of samples"))
     return soft_margin_bound(slacks, trace, norm, delta=delta, rho=rho, bias=bias, grid_from=grid_from)

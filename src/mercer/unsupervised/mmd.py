@@ -21,6 +21,7 @@ import numpy as np
 
 from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row_blocks, stack
 from mercer.engine import PlacedSamples, placed
+from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
@@ -71,6 +72,7 @@ class MMDTest:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
 
+@shared_docs
 def mmd_test(
     X: Any,
     Y: Any,
@@ -86,7 +88,7 @@ def mmd_test(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> MMDTest:
-    """Test whether two samples come from the same law.
+    """Test whether two samples come from the same law; with landmarks, too, it keeps its level.
 
     Parameters
     ----------
@@ -102,17 +104,7 @@ def mmd_test(
         The constant in the kernels named "poly" and "sigmoid".
     n_permutations : int, default=1000
         B. The smallest p is 1/(1 + B).
-    n_landmarks : int, optional
-        Compare the points' projections onto the span of this many of them in feature space, for more points than a
-        kernel matrix has room for. The test keeps its level.
-    cache_size : float, default=1000
-        Memory in MB that may be used beyond the data.
-    verbose : bool, default=False
-        Print what is being done, a line a second at most.
-    random_state : int, RandomState or None, default=None
-        For the permutations and the landmarks.
-    n_jobs : int, optional
-        Threads for kernel values; None uses as many as BLAS would.
+    %(samples of a space)s
 
     Returns
     -------

@@ -142,10 +142,7 @@ class Chunks:
                 (np.arange(begin, end), None) if end > begin else None
                 for begin, end in zip(self.ends[:-1], self.ends[1:], strict=True)
             ]
-        owner = np.searchsorted(self.ends, places, side="right") - 1
-        parts = np.split(
-            np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner, minlength=len(self.sizes)))[:-1]
-        )
+        parts = by_owner(np.searchsorted(self.ends, places, side="right") - 1, len(self.sizes))
         return [
             (some, (places[some] - begin).astype(np.int32)) if len(some) else None
             for some, begin in zip(parts, self.ends[:-1], strict=True)
@@ -182,6 +179,11 @@ class Chunks:
     def bytes_per_row(self) -> int:
         each = self.dtype.itemsize + (4 if self.sparse else 0)
         return each * self.stored // max(1, self.n) + 8
+
+
+def by_owner(owner: Indices, count: int) -> list[Indices]:
+    """Which places have the owner 0, which 1, …, in ascending order."""
+    return np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner, minlength=count))[:-1])
 
 
 def tree(parts: Sequence[T], add: Callable[[T, T], T]) -> T:

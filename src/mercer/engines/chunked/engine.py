@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, host
 from mercer.data.chunks import Chunk
-from mercer.engine import PlacedSamples
+from mercer.engine import Engine, PlacedSamples
 from mercer.engines.chunked import verbs
 from mercer.engines.chunked.gram import ChunkedGram
 from mercer.engines.chunked.linear import ChunkedRows
@@ -20,19 +20,8 @@ from mercer.gram.protocols import Doubt, Totals
 from mercer.kernels import Kernel
 
 
-class ChunkedEngine:
+class ChunkedEngine(Engine):
     """Makes the places of rows in chunks."""
-
-    devices: tuple[str, ...]
-
-    def accepts(self, X: Any) -> bool:
-        raise NotImplementedError
-
-    def samples(self, X: Any) -> PlacedSamples:
-        raise NotImplementedError
-
-    def vector(self, values: Any) -> Any:
-        raise NotImplementedError
 
     def given(self, values: Any, like: Any) -> Any:
         return values

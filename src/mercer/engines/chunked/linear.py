@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from operator import add
 from typing import Any
 
@@ -11,8 +12,10 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices, gamma, norm, row_blocks
 from mercer.engines.chunked import verbs
+from mercer.engines.chunked.chunks import by_owner
 from mercer.engines.chunked.samples import ChunkedSamples
 from mercer.gram.ball import LEAST, Ball
+from mercer.gram.linear_gram import HostLinearGram
 from mercer.gram.places import rows_for
 from mercer.gram.sums import Sums
 from mercer.kernels.matrices import dense
@@ -25,7 +28,7 @@ class ChunkedRows:
     descent = None
 
     def __init__(self, X: ChunkedSamples, centre: Floats | None = None) -> None:
-        self._X, self._centre = X, centre
+        self._X, self._centre, self._place = X, centre, partial(rows_for, n_threads=1, centre=centre)
         self.n, self.d = X.shape
         self.stored = X.n_entries
         self.origin = 0.0 if centre is None else norm(centre)
@@ -37,11 +40,7 @@ class ChunkedRows:
         return ChunkedRows(self._X.take(which), self._centre)
 
     def _per_row(self, name: str, *options: Any) -> Any:
-        return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._centre, name, *options))
-
-    def _ball(self, name: str, *options: Any) -> Ball:
-        found = self._per_row(name, *options)
-        return Ball(np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1]))
+        return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._place, name, *options))
 
     @property
     def lengths(self) -> Floats:
@@ -51,12 +50,12 @@ class ChunkedRows:
         return np.asarray(self._per_row("product", w, shift))
 
     def transposed(self, c: Floats) -> Floats:
-        found = self._sum(verbs.transposed, c, add)
+        found = self._sum("transposed", c, add)
         return np.zeros(self.d) if found is None else found
 
-    def _sum(self, verb: Any, c: Floats, combine: Any, *options: Any) -> Any:
+    def _sum(self, name: str, c: Floats, combine: Any, *options: Any) -> Any:
         chunks = self._X.chunks
-        return chunks.sum(verb, chunks.weights(self._X.places, c), (self._centre, *options), combine)
+        return chunks.sum(verbs.weighted_sum, chunks.weights(self._X.places, c), (self._place, name, *options), combine)
 
     def gram(self, which: Indices, others: Indices) -> Floats:
         both = np.union1d(which, others)
@@ -66,24 +65,28 @@ class ChunkedRows:
     def outer(self, which: Indices, c: Floats) -> Floats:
         weight = np.zeros(self.n)
         weight[which] = c
-        found = self._sum(verbs.outer, weight, add)
+        found = self._sum("outer", weight, add)
         return np.zeros((self.d + 1, self.d + 1)) if found is None else found
 
     def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
-        return self._ball("product_bound", w, shift)
+        return _ball(self._per_row("product_bound", w, shift))
 
     def precise_product(self, w: Floats) -> Ball:
-        return self._ball("precise_product", w)
+        return _ball(self._per_row("precise_product", w))
 
     def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
         parts = max(1, len(self._X.chunks.sizes))
-        found = self._sum(verbs.combination, c, _add_doubled, enough / (2 * parts))
+        found = self._sum("combination", c, _add_doubled, enough / (2 * parts))
         return (np.zeros(self.d), np.zeros(self.d), 0.0) if found is None else found
 
     def gram_product(self, c: Floats) -> Ball:
         hi, lo, off = self.combination(c)
-        found = self._X.chunks.per_row(verbs.gram_products, self._X.places, (self._centre, hi, lo, off))
-        return Ball(np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])).finite()
+        found = self._X.chunks.per_row(verbs.gram_products, self._X.places, (self._place, hi, lo, off))
+        return _ball(found).finite()
+
+
+def _ball(columns: Floats) -> Ball:
+    return Ball(np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1]))
 
 
 def _add_doubled(a: tuple[Floats, Floats, float], b: tuple[Floats, Floats, float]) -> tuple[Floats, Floats, float]:
@@ -110,29 +113,29 @@ class ChunkedLinearGram:
     @property
     def reach(self) -> float:
         chunks = self._X.chunks
-        found = chunks.sum(verbs.linear_reach, chunks.masked(self._X.places), (), max)
+        found = chunks.sum(verbs.row_products, chunks.masked(self._X.places), (HostLinearGram, "reach"), max)
         return math.sqrt(self.scale) * (0.0 if found is None else found) * (1 + 2.0**-50) + LEAST
 
     def times(self, W: Floats, centre: Floats | None = None) -> Floats:
-        return np.asarray(self._X.chunks.per_row(verbs.linear_rows, self._X.places, ("times", W, centre)))
+        return np.asarray(self._per_row("times", W, centre))
 
     def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
-        found = self._X.chunks.per_row(verbs.linear_rows, self._X.places, ("times_bound", W, centre))
-        return Ball(*np.split(found, 2, axis=1))
+        return Ball(*np.split(self._per_row("times_bound", W, centre), 2, axis=1))
+
+    def _per_row(self, *asked: Any) -> Any:
+        return self._X.chunks.per_row(verbs.row_products, self._X.places, (HostLinearGram, *asked))
 
     def _sum(
         self, name: str, parts: tuple[Floats, ...], centre: Floats | None, combine: Any, ball: bool = False
     ) -> Any:
         """A sum over samples that have these numbers; rows that were taken twice have them twice."""
-        each: list[tuple[Any, ...] | None] = []
-        for own in self._X.chunks.members(self._X.places):
-            if own is None:
-                each.append(None)
-                continue
-            which, here = own
-            numbers = tuple(part[which] for part in parts)
-            each.append((here, (Ball(*numbers[:2]), *numbers[2:]) if ball else numbers))
-        return self._X.chunks.sum(verbs.linear_sums, each, (name, centre), combine)
+
+        def part(which: Indices, here: verbs.Some) -> tuple[Any, ...]:
+            numbers = tuple(numbers[which] for numbers in parts)
+            return here, (Ball(*numbers[:2]), *numbers[2:]) if ball else numbers
+
+        each = [None if own is None else part(*own) for own in self._X.chunks.members(self._X.places)]
+        return self._X.chunks.sum(verbs.row_sums, each, (HostLinearGram, name, centre), combine)
 
     def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
         return np.asarray(self._sum("transposed", (C,), centre, add))
@@ -150,17 +153,13 @@ class ChunkedLinearGram:
         for k, own in enumerate(members):
             if own is not None:
                 owner[own[0]], local[own[0]] = k, np.arange(len(own[0]))
-        owners = owner[problem.member]
-        order = np.argsort(owners, kind="stable")
-        parts = np.split(order, np.cumsum(np.bincount(owners, minlength=len(members)))[:-1])
-        each: list[tuple[Any, ...] | None] = []
-        for own, mine in zip(members, parts, strict=True):
-            if own is None:
-                each.append(None)
-                continue
-            member = local[problem.member[mine]]
-            Y, weight = problem.Y[mine], problem.weight[mine]
-            each.append((own[1], LeastSquares(Y, weight, member, len(own[0]), problem.bias, problem.lam)))
+
+        def part(own: Any, mine: Indices) -> tuple[Any, ...]:
+            Y, weight, member = problem.Y[mine], problem.weight[mine], local[problem.member[mine]]
+            return own[1], LeastSquares(Y, weight, member, len(own[0]), problem.bias, problem.lam)
+
+        parts = by_owner(owner[problem.member], len(members))
+        each = [None if own is None else part(own, mine) for own, mine in zip(members, parts, strict=True)]
         found: Sums = chunks.sum(verbs.least_squares, each, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
         return found
 

@@ -21,8 +21,6 @@ from mercer.gram.ball import Ball
 from mercer.gram.evaluation import BlockEvaluation
 from mercer.gram.host_cross import HostCross
 from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.linear_gram import HostLinearGram
-from mercer.gram.places import rows_for
 from mercer.gram.prepared import EXACT, PreparedSamples
 from mercer.gram.protocols import Doubt, Totals
 from mercer.gram.sums import Sums
@@ -193,54 +191,34 @@ def evaluate(X: Any, some: Some, kernel: Kernel, vectors: Any, coefficients: Any
     return out
 
 
-# --- the rows of a linear machine -------------------------------------------------------------------------------------
+# --- places of this machine on the rows of a linear machine -----------------------------------------------------------
 
 
-def row_products(X: Any, some: Some, centre: Floats | None, name: str, *options: Any) -> Any:
-    """A verb of `Rows` whose answer is a number, or a ball, per row; balls as two columns."""
-    found = getattr(rows_for(rows(X, some), 1, None, centre), name)
+def row_products(X: Any, some: Some, place: Callable[[Any], Any], name: str, *options: Any) -> Any:
+    """What a place of this machine's says of the rows; of balls the values and then the errors, as columns."""
+    found = getattr(place(rows(X, some)), name)
     found = found(*options) if callable(found) else found
     return np.column_stack(found) if isinstance(found, Ball) else found
 
 
-def gram_products(X: Any, some: Some, centre: Floats | None, hi: Floats, lo: Floats, off: float) -> Floats:
+def row_sums(X: Any, some: Some, C: Any, place: Callable[[Any], Any], name: str, *options: Any) -> Any:
+    """A sum over the rows, of which C are numbers per row."""
+    return getattr(place(rows(X, some)), name)(*C, *options)
+
+
+def gram_products(X: Any, some: Some, place: Callable[[Any], Any], hi: Floats, lo: Floats, off: float) -> Floats:
     """X(hi + lo), where that sum is off by a vector of the length `off`."""
-    own = rows_for(rows(X, some), 1, None, centre)
-    ball = own.doubled_product(hi, lo)  # type: ignore[attr-defined]  # of this machine's rows alone
+    own = place(rows(X, some))
+    ball = own.doubled_product(hi, lo)
     long = np.sqrt(own.lengths) * (1 + 2e-16 * (own.d + 4)) + 1e-150
     return np.column_stack([ball.value, ball.error + 1.0001 * off * long])
 
 
-def combination(X: Any, c: Floats, centre: Floats | None, enough: float) -> tuple[Floats, Floats, float]:
+def weighted_sum(X: Any, c: Floats, place: Callable[[Any], Any], name: str, *options: Any) -> Any:
+    """A sum over the rows that c does not leave out."""
     which = np.flatnonzero(c)
-    return rows_for(take(X, which), 1, None, centre).combination(c[which], enough)
-
-
-def transposed(X: Any, c: Floats, centre: Floats | None) -> Floats:
-    return rows_for(X, 1, None, centre).transposed(c)
-
-
-def outer(X: Any, c: Floats, centre: Floats | None) -> Floats:
-    which = np.flatnonzero(c)
-    return rows_for(X, 1, None, centre).outer(which, c[which])
-
-
-# --- K = s·XXᵀ --------------------------------------------------------------------------------------------------------
-
-
-def linear_rows(X: Any, some: Some, name: str, *options: Any) -> Any:
-    """A verb of `LinearGram` whose answer has a row per sample; balls as two blocks of columns."""
-    found = getattr(HostLinearGram(rows(X, some)), name)(*options)
-    return np.concatenate(found, axis=1) if isinstance(found, Ball) else found
-
-
-def linear_sums(X: Any, some: Some, C: Any, name: str, *options: Any) -> Any:
-    """A verb of `LinearGram` that sums over samples, of which C are numbers per sample."""
-    return getattr(HostLinearGram(rows(X, some)), name)(*C, *options)
-
-
-def linear_reach(X: Any, some: Some) -> float:
-    return HostLinearGram(rows(X, some)).reach
+    own = place(X if len(which) == len(c) else take(X, which))
+    return own.outer(np.arange(len(which)), c[which]) if name == "outer" else getattr(own, name)(c[which], *options)
 
 
 def least_squares(X: Any, some: Some, problem: LeastSquares) -> Sums:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +15,7 @@ from mercer.arrays import is_sparse
 from mercer.engine import PlacedSamples
 from mercer.engines.chunked.engine import ChunkedEngine
 from mercer.engines.chunked.samples import ChunkedSamples
-from mercer.engines.dask.cluster import DaskChunks, open_client
+from mercer.engines.dask.cluster import DaskChunks, open_client, task
 from mercer.runtime.optional import require
 
 dask = require("dask", "computing on a Dask cluster")
@@ -37,19 +37,14 @@ class DaskEngine(ChunkedEngine):
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
         client = open_client()
-        if not self.accepts(X):
-            return ChunkedSamples(self, DaskChunks(client, _sender(client, X)))
-        blocks = _row_blocks(X)
+        blocks = partial(client.compute, _row_blocks(X)) if self.accepts(X) else _pieces(client, X)
 
-        def make() -> list[Any]:
-            return [
-                client.submit(as_rows, future, pure=False, key=f"mercer-rows-{uuid.uuid4().hex}")
-                for future in client.compute(blocks)
-            ]
+        def make(convert: Callable[[Any], Any] = as_rows) -> list[Any]:
+            return [task(client, "rows", convert, block) for block in blocks()]
 
         chunks = DaskChunks(client, make)
         if len(chunks.types) > 1:  # float32 beside float64: all are float64 then
-            chunks = DaskChunks(client, lambda: [client.submit(_as_float64, future, pure=False) for future in make()])
+            chunks = DaskChunks(client, partial(make, as_float64))
         return ChunkedSamples(self, chunks)
 
     def vector(self, values: Any) -> Any:
@@ -100,33 +95,21 @@ def _row_blocks(X: Any) -> list[Any]:
     return list(X.to_delayed())
 
 
-def _sender(client: Any, X: Any) -> Callable[[], list[Any]]:
-    """Tasks that hold chunks of data of this machine: with their tasks they can be made again."""
-    if hasattr(X, "sources"):  # rows in files of this machine, read when they are sent
-
-        def send() -> list[Any]:
-            parts = (as_rows(source.load()) for source in X.sources)
-            return [client.submit(as_rows, part, pure=False, key=f"mercer-rows-{uuid.uuid4().hex}") for part in parts]
-
-        return send
+def _pieces(client: Any, X: Any) -> Callable[[], Iterable[Any]]:
+    """Rows of this machine, or of its files, some at a time: as arguments of tasks they can be sent again."""
+    if hasattr(X, "sources"):
+        return lambda: (source.load() for source in X.sources)
     if isinstance(X, list):
         raise TypeError("strings are not computed on a cluster; do it here: mercer.config_context(device='cpu')")
     rows = as_rows(X.host() if isinstance(X, PlacedSamples) else X)
     n, size = rows.shape[0], rows.data.nbytes
     parts = max(1, min(n, max(sum(client.nthreads().values()), -(-size // _CHUNK_BYTES))))
     ends = np.linspace(0, n, parts + 1).astype(int).tolist()
-
-    def make() -> list[Any]:
-        return [
-            client.submit(as_rows, rows[a:b], pure=False, key=f"mercer-rows-{uuid.uuid4().hex}")
-            for a, b in pairwise(ends)
-        ]
-
-    return make
+    return lambda: (rows[begin:end] for begin, end in pairwise(ends))
 
 
-def _as_float64(rows: Any) -> Any:
-    return rows.astype(np.float64)
+def as_float64(block: Any) -> Any:
+    return as_rows(block).astype(np.float64)
 
 
 def as_rows(block: Any) -> Any:

@@ -43,6 +43,9 @@ class ProcessEngine(ChunkedEngine):
     def accepts(self, X: Any) -> bool:
         return isinstance(X, FileRows)
 
+    def vector(self, values: Any) -> Any:
+        return self.samples(values).host()
+
     def samples(self, X: Any) -> PlacedSamples:
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
@@ -64,12 +67,12 @@ class FileRows:
         self.dtype = first.dtype
 
     @classmethod
-    def of(cls, X: Any, least: int) -> FileRows:
+    def of(cls, X: Any, least: int, scratch: Scratch | None = None) -> FileRows:
         """An array or a CSR matrix, in at least so many chunks; one that is a part of a file stays there."""
         X = X if is_sparse(X) else np.asarray(X)
         if X.dtype.char not in "fd":
             X = X.astype(np.float64)
-        scratch, n = Scratch(), X.shape[0]
+        scratch, n = scratch or Scratch(), X.shape[0]
         size = max(1, X.data.nbytes if is_sparse(X) else X.nbytes)
         parts = max(1, min(-(-n // _FEWEST_ROWS), max(least, -(-size // _CHUNK_BYTES))))
         whole = (None if is_sparse(X) else Mapped.of(X)) or scratch.stored(X)

@@ -5,6 +5,7 @@ Everything that is sent more than once, and every chunk, is a file that processe
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import pickle
@@ -40,37 +41,17 @@ _WAKE_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Stored:
-    """Rows of a file: `load` maps them into memory, those of a CSR matrix from three files."""
-
-    path: str
-    begin: int
-    end: int
-    sparse: bool = False
-    width: int = 0
-
-    def part(self, begin: int, end: int) -> Stored:
-        return replace(self, begin=self.begin + begin, end=self.begin + end)
-
-    def load(self) -> Any:
-        if not self.sparse:
-            return np.load(self.path, mmap_mode="r")[self.begin : self.end]
-        starts = np.load(self.path + ".starts.npy", mmap_mode="r")[self.begin : self.end + 1]
-        some = slice(int(starts[0]), int(starts[-1]))
-        data, indices = (np.load(self.path + f".{name}.npy", mmap_mode="r")[some] for name in ("data", "indices"))
-        return sp.csr_array((data, indices, starts - starts[0]), shape=(self.end - self.begin, self.width))
-
-
-@dataclass(frozen=True)
 class Mapped:
-    """Rows of somebody else's file, which begin at this byte."""
+    """Numbers of a file that begin at this byte, rows of equal length: `load` maps them into memory."""
 
     path: str
     dtype: str
     offset: int
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
 
     def load(self) -> Any:
+        if 0 in self.shape:  # which cannot be mapped
+            return np.empty(self.shape, self.dtype)
         return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape))
 
     @classmethod
@@ -81,12 +62,29 @@ class Mapped:
             base = getattr(base, "base", None)
         if base is None or base.filename is None or base.mode not in ("r", "r+") or not X.flags.c_contiguous:
             return None
-        offset = base.offset + X.ctypes.data - base.ctypes.data
-        return cls(str(base.filename), X.dtype.str, offset, X.shape)
+        return cls(str(base.filename), X.dtype.str, base.offset + X.ctypes.data - base.ctypes.data, X.shape)
 
     def part(self, begin: int, end: int) -> Mapped:
-        row = int(np.dtype(self.dtype).itemsize * self.shape[1])
-        return Mapped(self.path, self.dtype, self.offset + begin * row, (end - begin, self.shape[1]))
+        row = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
+        return replace(self, offset=self.offset + begin * row, shape=(end - begin, *self.shape[1:]))
+
+
+@dataclass(frozen=True)
+class MappedCSR:
+    """Rows of a CSR matrix whose three arrays are in files."""
+
+    data: Mapped
+    indices: Mapped
+    starts: Mapped
+    width: int
+
+    def load(self) -> Any:
+        starts = self.starts.load()
+        data, indices = (part.part(int(starts[0]), int(starts[-1])).load() for part in (self.data, self.indices))
+        return sp.csr_array((data, indices, starts - starts[0]), shape=(len(starts) - 1, self.width))
+
+    def part(self, begin: int, end: int) -> MappedCSR:
+        return replace(self, starts=self.starts.part(begin, end + 1))
 
 
 @dataclass(frozen=True)
@@ -125,16 +123,17 @@ class Scratch:
             file.write(dumps(value))
         return Pickled(path)
 
-    def stored(self, X: Any) -> Stored:
-        """Rows as a file of their own."""
+    def stored(self, X: Any) -> Mapped | MappedCSR:
+        """Rows as files of their own."""
+        if is_sparse(X):
+            X = sp.csr_array(X)
+            return MappedCSR(self._mapped(X.data), self._mapped(X.indices), self._mapped(X.indptr), X.shape[1])
+        return self._mapped(X)
+
+    def _mapped(self, X: Any) -> Mapped:
         path = self.name()
-        if not is_sparse(X):
-            np.save(path + ".npy", np.ascontiguousarray(X))
-            return Stored(path + ".npy", 0, len(X))
-        X = sp.csr_array(X)
-        for name, part in (("data", X.data), ("indices", X.indices), ("starts", X.indptr)):
-            np.save(f"{path}.{name}.npy", part)
-        return Stored(path, 0, X.shape[0], True, X.shape[1])
+        np.ascontiguousarray(X).tofile(path)
+        return Mapped(path, X.dtype.str, 0, X.shape)
 
 
 class Worker:

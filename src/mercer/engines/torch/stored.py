@@ -14,7 +14,7 @@ from mercer.engines.torch import fused
 from mercer.engines.torch.ahead import Ahead, OfStored
 from mercer.engines.torch.numbers import floats, places, to_device, to_host, torch
 from mercer.engines.torch.rounds import add_rows
-from mercer.gram.gram import Box
+from mercer.gram.gram import Variables
 from mercer.gram.stored_gram import HostRounded
 
 # With fewer rows the core takes less time than starting the device's kernels.
@@ -47,7 +47,7 @@ class TorchRounded:
         add_rows(out, self.K, places(used, self.K), to_device(coefficients[used], self.K))
         return floats(out)
 
-    def steps(self, box: Box, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
+    def steps(self, box: Variables, beta: Floats, u: Floats, tol: float, most: int, seconds: float) -> tuple[int, str]:
         taken, end, before, begun = 0, time.monotonic() + seconds, beta.copy(), u.copy()
         one_sum = len(beta) == len(u) and not box.group.any()
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):

@@ -295,7 +295,7 @@ _SHARED: Final = {
     verbose : bool, default=False
         Print what is being done, a line a second at most.
     random_state : int, RandomState or None, default=None
-        For what is drawn: landmarks, and where a search starts.
+        For what is drawn: landmarks, permutations, and where a search starts.
     n_jobs : int, optional
         Threads for kernel values; None uses as many as BLAS would.
 """,
