@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -138,3 +139,18 @@ def test_ipop_solves_and_bounds():
     assert -1e-9 <= above.value - above.bound < 1e-7
     with pytest.raises(ValueError, match="symmetric"):
         ipop(c, B, A, [0, 0], 0, 1, [0, 0])
+
+
+@pytest.mark.timeout(60)
+def test_a_search_for_labels_ends():
+    one = transduce(SVC(kernel="linear"), [[0.0], [1.0], [2.0], [5.0]], [0, 0, -1, 1])  # none of the second class
+    assert one.labels.tolist() == [0, 0, 0, 1]
+    rng = np.random.default_rng(6)
+    n = int(rng.integers(6, 40))
+    X, y = rng.normal(size=(n, 2)), rng.integers(0, 2, n)
+    y[rng.random(n) < 0.7] = -1
+    y[:3] = 0, 1, -1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an indefinite kernel has no minimum, and labels would go to and fro
+        found = transduce(SVC(kernel="sigmoid", gamma=1.0), X, y)
+    assert (found.labels[y >= 0] == y[y >= 0]).all()

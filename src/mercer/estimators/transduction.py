@@ -102,16 +102,20 @@ def transduce(
     f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
     second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
     lower = _FIRST
-    upper = _FIRST * count / max(1, len(free) - count)
+    upper = _FIRST * max(1, count) / max(1, len(free) - count)
     switches = 0
     while True:
         weight[free] = np.where(second[free], upper, lower)
+        seen = {second.tobytes()}
         while True:
             f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
             better, worse = _exchanged(f, second, free)
-            if not len(better):
+            exchanged = second.copy()
+            exchanged[better], exchanged[worse] = False, True
+            if exchanged.tobytes() in seen:  # nothing to exchange, or to and fro: the machine is not at a minimum
                 break
-            second[better], second[worse] = False, True
+            second = exchanged
+            seen.add(second.tobytes())
             weight[better], weight[worse] = lower, upper
             switches += len(better)
         if lower >= price and upper >= price:

@@ -115,7 +115,7 @@ if triton is not None:
     ):
         """β of a pair is read from and written to WORK, whose parts are β, the bounds, K + diag d's diagonal, and d.
 
-        All threads wait for each other between that: the barriers of a reduction count.
+        All threads wait for each other between that.
         """
         k = tl.arange(0, Q)
         j_k = tl.load(J + k)
@@ -171,6 +171,7 @@ if triton is not None:
                 tl.debug_barrier()
                 tl.store(WORK + i, b_i)
                 tl.store(WORK + j, b_j)
+                tl.debug_barrier()  # of a small block a reduction has none
                 at_i, at_j = k == i, k == j
                 grows = tl.where(
                     at_i, (b_i < upper_i).to(tl.int32), tl.where(at_j, (b_j < upper_j).to(tl.int32), grows)
