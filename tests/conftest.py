@@ -96,6 +96,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
 
 
+def pytest_runtest_teardown() -> None:
+    """Matplotlib keeps figures, and warns of too many."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Thousands of collected tests live until the end: no collection of garbage need look at them again."""
     gc.collect()

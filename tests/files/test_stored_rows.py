@@ -54,6 +54,8 @@ SOURCES = [as_map, as_folder, as_text, as_parquet, as_chunks, as_callable]
 def test_every_source_holds_the_same_rows(make, tmp_path, monkeypatch):
     monkeypatch.setattr("mercer.files.stored_rows._TEXT_BYTES", 1000)
     monkeypatch.setattr("mercer.files.stored_rows._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("mercer.engines.processes.engine._CHUNK_BYTES", 1000)
+    monkeypatch.setattr("mercer.engines.processes.engine._FEWEST_ROWS", 50)
     source, options = make(tmp_path)
     rows = mercer.stored_rows(source, **options)
     assert isinstance(rows, StoredRows)
