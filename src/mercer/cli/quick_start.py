@@ -73,7 +73,7 @@ def import_scikit_learn() -> None:
     for name in hidden:
         sys.modules[name] = None  # type: ignore[assignment]  # importing it fails
     try:
-        import sklearn.utils.fixes  # noqa: F401
+        import sklearn.utils.fixes  # noqa: F401  # what loads them
     finally:
         for name in hidden:
             del sys.modules[name]
