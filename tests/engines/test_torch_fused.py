@@ -13,6 +13,7 @@ import mercer
 from mercer.gram.gram import Variables
 from mercer.kernels import Gaussian
 from mercer.problems.dual_problem import DualProblem
+from mercer.solvers.dual import certified
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
 from mercer.engines.torch import ENGINE, fused, stored  # noqa: E402  # after the skip without torch
@@ -202,8 +203,13 @@ def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
     beta, u = there(np.zeros(31)), there(np.zeros(30))
     for _ in range(2):
         rows = chooser.choose(beta, u)
-        source.add(u, rows, chooser.step(source.block(rows), beta, u, 0.5, 1e-2))
+        before = beta.cpu().numpy().copy()
+        change = chooser.step(source.block(rows), beta, u, 0.5, 1e-2)
+        source.add(u, rows, change, chooser.moved)
         last, b = chooser._block.cpu().numpy().copy(), beta.cpu().numpy()
+        places, count = (found.cpu().numpy() for found in chooser.moved)
+        np.testing.assert_array_equal(places[: count[0]], np.flatnonzero(b[last] != before[last]))
+        np.testing.assert_allclose(u.cpu(), K @ b[:30], atol=1e-6)
         free = (b < np.append(problem.upper, 0.0)) & (b > np.append(problem.lower, 0.0))
         order = last[np.argsort(~free[last], kind="stable")]
         np.testing.assert_array_equal(chooser._old.cpu(), order[:8])
@@ -223,6 +229,24 @@ def test_rows_of_a_stored_matrix_are_added_up_in_float64(m):
     wanted = out + weights @ K[rows].double()
     add_rows(out, K, rows, weights)
     np.testing.assert_allclose(out.cpu(), wanted.cpu(), atol=1e-13)
+
+
+@pytest.mark.parametrize("count", [0, 1, 65, 70])
+def test_only_rows_that_moved_are_added_up(count):
+    """What stands behind them is not read: it may be anything."""
+    K, rows, weights = data(130, 130).float(), there(np.arange(70) * 3 % 130, torch.int64), data(70, 1, seed=4)[:, 0]
+    moved = np.random.default_rng(count).permutation(70)
+    some = there(moved[:count], torch.int64)
+    places = there(np.append(moved[:count], np.full(70 - count, 10**6)), torch.int32), there([count], torch.int32)
+    out = torch.zeros(130, dtype=torch.float64, device=HERE)
+    add_rows(out, K, rows, weights, places)
+    np.testing.assert_allclose(out.cpu(), (weights[some] @ K[rows[some]].double()).cpu(), atol=1e-13)
+    for d in (5, 70):
+        X = data(130, d, seed=d).float()
+        x, norms = Formula.of(Gaussian(0.5 / d), X, fuses=True).rows(X, torch.float32).parts[0]
+        parts = x, norms, x[:70], norms[:70], weights.float()
+        wanted = fused.sums(x, norms, x[some], norms[some], weights.float()[some])
+        np.testing.assert_allclose(fused.sums(*parts, places).cpu(), wanted.cpu(), atol=1e-5)
 
 
 def test_steps_on_a_stored_matrix(monkeypatch):
@@ -269,3 +293,27 @@ def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
         here = machine.fit(X, y).certificate_
     assert abs(found.dual - here.dual) <= found.gap + here.gap
     assert found.violation <= 0.05
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC(gamma=0.5, tol=0.01, C=0.3), mercer.SVR(gamma=0.5, tol=0.01)])
+def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(torch_field, "_SECONDS_ALONE", 0.0)  # one round at a time
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
+    active, run = [], torch_field.TorchField.advance
+
+    def advance(self, *limits):
+        active.append((self.shrunk, len(self.active), taken := run(self, *limits)))
+        return taken
+
+    monkeypatch.setattr(torch_field.TorchField, "advance", advance)
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    y = (X[:, 0] > 0) * 1.0
+    found = machine.fit(X, y).certificate_
+    assert any(shrunk and taken for shrunk, _, taken in active), active
+    with mercer.config_context(device="cpu"):
+        here = machine.fit(X, y).certificate_
+    assert abs(found.dual - here.dual) <= found.gap + here.gap
+    assert found.violation <= 0.01

@@ -212,7 +212,9 @@ class SVC(PairwiseClassifier):
         else:
             prices = solved.upper - solved.lower if self.slack == "l1" else 1.0 / solved.d
         rows = fit.merged.first[solved.samples]
-        order = np.argsort(rows, kind="stable")  # the user's, for whoever puts in values of their own
+        order = np.full(int(rows.max(initial=-1)) + 1, -1)  # the user's, for whoever puts in values of their own
+        order[rows] = np.arange(len(rows))
+        order = order[order >= 0]
         return Lagrangian(
             slack="none" if self._hard else self.slack,
             rows=rows[order],

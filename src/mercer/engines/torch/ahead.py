@@ -9,6 +9,7 @@ are among them, and nothing has to be sorted. It needs one equality, and Triton.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,9 @@ _ROUNDS = 8
 # They go on while they gain this share of what they have gained.
 _LEAST_GAIN = 1e-9
 _INFINITY = float("inf")
+# One thread at a time starts kernels: torch lets go of Python's lock in each of its calls, and threads that want it
+# between two of them make each call ten times as long.
+_STARTING = threading.Lock()
 
 
 class Source(Protocol):
@@ -41,8 +45,8 @@ class Source(Protocol):
         """K between these rows, in float32."""
         ...
 
-    def add(self, u: Any, rows: Any, change: Any) -> None:
-        """u += K[:, rows] @ change, of the rows that were asked for last."""
+    def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
+        """u += K[:, rows] @ change, of the rows that were asked for last; only those that have `moved` changed."""
         ...
 
 
@@ -58,12 +62,12 @@ class OfSamples:
         self._own = self._samples[rows]
         return self._gram.device_block(self._own, self._own, torch.float32)
 
-    def add(self, u: Any, rows: Any, change: Any) -> None:
+    def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
         gram, samples = self._gram, self._samples
         if gram.fuses and isinstance(samples, Rows):
             gram.evaluations += len(u) * len(rows)
             (x, x_norms), (z, z_norms) = samples.parts[0], self._own.parts[0]
-            u.add_(fused.sums(x, x_norms, z, z_norms, change.float()), alpha=gram.scale)
+            u.add_(fused.sums(x, x_norms, z, z_norms, change.float(), moved), alpha=gram.scale)
         else:
             u += gram.device_sums(samples, self._own, change, torch.float32)
 
@@ -79,21 +83,30 @@ class OfStored:
     def block(self, rows: Any) -> Any:
         return self._K[rows[:, None], rows]
 
-    def add(self, u: Any, rows: Any, change: Any) -> None:
-        add_rows(u, self._K, rows, change)
+    def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
+        add_rows(u, self._K, rows, change, moved)
 
 
 class Ahead:
     """A problem on a device; one more variable, which never moves, fills gaps of blocks."""
 
-    def __init__(self, source: Source, fixed: tuple[Floats, ...], row: Indices | None, like: Any) -> None:
-        """`fixed` are p, both bounds and d; `row` is None where each variable has a row of its own, in their order."""
-        self._source, self._n = source, len(fixed[0])
+    def __init__(
+        self, source: Source, fixed: tuple[Floats, ...], row: Indices | None, like: Any, last: Ahead | None = None
+    ) -> None:
+        """`fixed` are p, both bounds and d; `row` is None where each variable has a row of its own, in their order.
+
+        The `last` one had other variables of the same problem.
+        """
+        n = len(fixed[0])
+        self._source = source
+        self._many: bool = n >= _MANY if last is None else last._many
         there = None if row is None else places(np.append(row, 0), like)
         p, lower, upper, d = (to_device(np.append(values, 0.0), like) for values in fixed)
         self._chooser = Chooser(p, lower, upper, d, there)
-        self._share, self._most = _INNER_SHARE, max(16, 1 << (self._n - 1).bit_length())  # no block is larger
-        self._chooser.resize(min(_BLOCK, self._most))
+        self._largest = min(_LARGEST, max(16, 1 << (n - 1).bit_length()))  # all of them, if they are few
+        size = _BLOCK if last is None else last._chooser.size
+        self._share: float = _INNER_SHARE if last is None else last._share
+        self._chooser.resize(min(size, self._largest))
         self._taken = self._gained = 0.0
         self.over = False  # whether the loop had better go on
 
@@ -106,10 +119,11 @@ class Ahead:
         b, v = to_device(np.append(beta, 0.0), chooser.told).clone(), to_device(u, chooser.told).clone()
         begun, rounds = self._taken, 1
         while True:
-            for _ in range(rounds):
-                rows = chooser.choose(b, v)
-                change = chooser.step(self._source.block(rows), b, v, self._share, 0.5 * tol)
-                self._source.add(v, rows, change)
+            with _STARTING:
+                for _ in range(rounds):
+                    rows = chooser.choose(b, v)
+                    change = chooser.step(self._source.block(rows), b, v, self._share, 0.5 * tol)
+                    self._source.add(v, rows, change, chooser.moved)
             _core.check_stop()
             rounds = min(2 * rounds, _ROUNDS)
             top, bottom, steps, gained, crowd = floats(chooser.told).tolist()
@@ -118,10 +132,10 @@ class Ahead:
             gains = moved and violation < _INFINITY and gain > _LEAST_GAIN * gained
             self.over = not (violation <= tol or gains)
             if crowd > _CROWDED_SHARE * chooser.size:
-                largest = min(_LARGEST, self._most)
-                self.over |= chooser.size >= largest and self._n < _MANY and not self._source.lasting
+                full = chooser.size >= self._largest
+                self.over |= full and not self._many and not self._source.lasting
                 self._share = _CROWDED_INNER_SHARE
-                if chooser.size < largest:
+                if not full:
                     chooser.resize(2 * chooser.size)
             if self.over or violation <= tol or steps - begun >= most or until():
                 break

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mercer.arrays import Flags, Floats, Indices
 from mercer.engines.torch import fused
 from mercer.engines.torch.formula import Formula, Rows
 from mercer.engines.torch.memory import in_strips
-from mercer.engines.torch.numbers import floats, places, to_device, torch
+from mercer.engines.torch.numbers import TILE_BYTES, Copy, floats, places, to_device, torch
 from mercer.engines.torch.samples import TorchSamples
 from mercer.gram.evaluation import InFloat32
 from mercer.kernels import Kernel
@@ -24,8 +24,19 @@ from mercer.kernels.matrices import dense
 
 # Vectors whose values are computed at a time.
 _SUMMED_VECTORS = 2048
+# Samples that a kernel of our own takes at once: the next ones are begun before their sums are looked at here.
+_ROWS_AT_ONCE = 131_072
 # Tensor cores cut off digits where float32 arithmetic rounds: with them values err as those of longer rows would.
 _CUT_DIGITS = 4.0
+
+
+class _Begun(NamedTuple):
+    """What a device has been told to compute of some samples."""
+
+    part: Any
+    sums: Copy
+    sizes: Any  # N of the samples if values are float32's, and the largest one
+    longest: Copy | None
 
 
 class TorchEvaluation:
@@ -44,20 +55,28 @@ class TorchEvaluation:
         if len(self._coefficients) == 0 or len(rows) == 0:
             return
 
+        begun: list[tuple[slice, list[_Begun]]] = []  # the strip before, which devices compute, or have computed
+
         def work(some: slice) -> None:
             ends = np.linspace(some.start, some.stop, 1 + len(X.devices)).astype(int).tolist()
             shares = [slice(*pair) for pair in pairwise(ends)]
-            begun = [self._begun(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
-            found = [self._finished(*one) for one in begun]  # all devices work by now
-            out[some] += np.concatenate(found)
+            strip = [self._begun(rows[one].to(device)) for one, device in zip(shares, X.devices, strict=True)]
+            finish()
+            begun.append((some, strip))
+
+        def finish() -> None:
+            for some, strip in begun:
+                out[some] += np.concatenate([self._finished(one) for one in strip])
+            begun.clear()
 
         in_strips(len(rows), max(1, self._row_bytes(rows, X.sparse) // len(X.devices)), work)
+        finish()
 
     def _row_bytes(self, like: Any, sparse: bool) -> int:
         d = int(like.shape[1])
         filled = 8 * d if sparse and not (self._vectors is None or self._vectors.sparse) else 0
         if self._formula is not None and self._whole(self._own(like, self._precision(like))):
-            return 32 * d + filled  # no tile is held
+            return max(TILE_BYTES // _ROWS_AT_ONCE, 32 * d + filled)  # no tile is held
         return 8 * min(len(self._coefficients), _SUMMED_VECTORS) + filled
 
     def _precision(self, part: Any) -> Any:
@@ -66,19 +85,23 @@ class TorchEvaluation:
         single = part.dtype == torch.float32 and self._formula.rounding is not None and not self._formula.cancels
         return torch.float32 if single else torch.float64
 
-    def _begun(self, part: Any) -> tuple[Any, Any, Any]:
-        """Some samples, f of them, which the device may still be computing, and their N if that was in float32."""
+    def _begun(self, part: Any) -> _Begun:
         if self._formula is None:
             assert self._columns is not None
-            return part, part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part), None
+            sums = part[:, places(self._columns, part)].double() @ to_device(self._coefficients, part)
+            return _Begun(part, Copy(sums), None, None)
         dtype = self._precision(part)
         rows = self._formula.rows(part, dtype)
-        return part, self._sums(rows, self._own(part, dtype)), rows.parts[0][1] if dtype == torch.float32 else None
+        sums = Copy(self._sums(rows, self._own(part, dtype)))
+        if dtype == torch.float64 or len(part) == 0:
+            return _Begun(part, sums, None, None)
+        sizes = rows.parts[0][1]
+        return _Begun(part, sums, sizes, Copy(sizes.max()))
 
-    def _finished(self, part: Any, sums: Any, sizes: Any) -> Floats:
-        values = np.array(floats(sums))
-        if sizes is not None and len(part):
-            which = np.flatnonzero(self._too_coarse(sums, sizes, values))
+    def _finished(self, begun: _Begun) -> Floats:
+        part, values = begun.part, np.asarray(begun.sums.array())
+        if begun.longest is not None:
+            which = np.flatnonzero(self._too_coarse(begun, values))
 
             def work(some: slice) -> None:
                 assert self._formula is not None
@@ -88,17 +111,18 @@ class TorchEvaluation:
             in_strips(len(which), 8 * (_SUMMED_VECTORS + 4 * part.shape[1]), work)
         return values
 
-    def _too_coarse(self, sums: Any, sizes: Any, values: Floats) -> Flags:
+    def _too_coarse(self, begun: _Begun, values: Floats) -> Flags:
         """The samples for which float32 kernel values are too coarse."""
         assert self._formula is not None
         rounding, cut = self._formula.rounding, _CUT_DIGITS if self._formula.fuses else 1.0
         assert rounding is not None
-        longest, largest = floats(torch.stack([sizes.double().max(), sums.abs().max()]))
         sources = cut * self._sources
-        fine, limit = self._choice.too_coarse(cut * np.array([longest]), sources, rounding)
-        if not fine[0] and largest <= limit[0]:  # then all pass: errors grow with N, and what they may be falls
+        assert begun.longest is not None
+        longest = np.array([begun.longest.array()], dtype=np.float64)
+        fine, limit = self._choice.too_coarse(cut * longest, sources, rounding)
+        if not fine[0] and np.abs(values).max() <= limit[0]:  # then all pass: errors grow with N
             return np.zeros(len(values), dtype=bool)
-        fine, limit = self._choice.too_coarse(cut * floats(sizes), sources, rounding)
+        fine, limit = self._choice.too_coarse(cut * floats(begun.sizes), sources, rounding)
         return np.asarray(fine | ~(np.abs(values).max(axis=1, initial=0.0) <= limit))
 
     @cached_property

@@ -42,14 +42,24 @@ class TorchField(HostField):
         self._ahead: Ahead | None = None
         single = fused.available(gram.like) and self._dtype == torch.float32
         if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
-            fixed, row = (problem.p, problem.lower, problem.upper, problem.d), problem.row if problem.twins else None
-            self._ahead = Ahead(OfSamples(gram, self._samples), fixed, row, gram.like)
+            self._ahead = self._on_active()
+
+    def _on_active(self) -> Ahead:
+        """Rounds on the active variables."""
+        problem, active = self.problem, self.active if self.shrunk else slice(None)
+        p, lower, upper, d = (values[active] for values in (problem.p, problem.lower, problem.upper, problem.d))
+        row = np.searchsorted(self.rows, problem.row[active]) if problem.twins else None
+        source = OfSamples(self.gram, self._samples)
+        return Ahead(source, (p, lower, upper, d), row, self.gram.like, self._ahead)
 
     def advance(self, tol: float, most: int, seconds: float) -> int:
-        if self._ahead is None or self._ahead.over or self.shrunk:
+        if self._ahead is None or self._ahead.over:
             return 0
         end = time.monotonic() + min(seconds, _SECONDS_ALONE)
-        taken, _ = self._ahead.run(self.beta, self.u, tol, most, lambda: time.monotonic() >= end)
+        beta, u = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
+        taken, _ = self._ahead.run(beta, u, tol, most, lambda: time.monotonic() >= end)
+        if self.shrunk:
+            self.beta[self.active], self.u[self.rows] = beta, u
         self._ends = None
         return taken
 
@@ -78,11 +88,18 @@ class TorchField(HostField):
         dropped = super().shrink()
         if dropped:
             self._samples = self._samples[places(np.searchsorted(before, self.rows), self.gram.like)]
+            self._follow()
         return dropped
 
     def unshrink(self) -> None:
         super().unshrink()
         self._samples = self.gram.prepared_rows(None, self._dtype)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Rounds go on with the variables that are active now."""
+        if self._ahead is not None and not self._ahead.over:
+            self._ahead = self._on_active()
 
     def _at(self, rows: Indices) -> Any:
         """The samples of some active rows."""

@@ -69,7 +69,13 @@ def padded(x: Any, dtype: Any) -> Any:
 if triton is not None:
 
     @triton.jit(do_not_specialize=["n", "m"])  # type: ignore[untyped-decorator]  # triton is untyped
-    def _sums32(X, NX, Z, NZ, C, OUT, n, m, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _sums32(  # type: ignore[no-untyped-def]  # Triton reads it
+        X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m,
+        SOME: tl.constexpr, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    ):  # fmt: skip
+        """Of all m columns, or of SOME: places and their number."""
+        if SOME:
+            m = tl.load(COUNT)
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         k = tl.arange(0, D)
         x = tl.load(X + r[:, None].to(tl.int64) * D + k[None, :], mask=r[:, None] < n, other=0.0)
@@ -77,9 +83,12 @@ if triton is not None:
         total = tl.zeros([BM], tl.float64)
         for start in range(0, m, BN):
             c = start + tl.arange(0, BN)
-            z = tl.load(Z + c[None, :] * D + k[:, None], mask=c[None, :] < m, other=0.0)
-            nz = tl.load(NZ + c, mask=c < m, other=0.0)
-            weight = tl.load(C + c, mask=c < m, other=0.0)
+            inside = c < m
+            if SOME:
+                c = tl.load(MOVED + c, mask=inside, other=0)
+            z = tl.load(Z + c[None, :] * D + k[:, None], mask=inside[None, :], other=0.0)
+            nz = tl.load(NZ + c, mask=inside, other=0.0)
+            weight = tl.load(C + c, mask=inside, other=0.0)
             t = tl.dot(x, z, input_precision="tf32x3")
             values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
             total += tl.sum(values.to(weight.dtype) * weight[None, :], 1).to(tl.float64)
@@ -105,23 +114,30 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _wide32(  # type: ignore[no-untyped-def]  # Triton reads it
-        X, NX, Z, NZ, C, OUT, n, m, d, one, APART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-    ):
+        X, NX, Z, NZ, C, MOVED, COUNT, OUT, n, m, d, one,
+        SOME: tl.constexpr, APART: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    ):  # fmt: skip
         r = tl.program_id(0) * BM + tl.arange(0, BM)
         column = tl.program_id(1)
         c = column * BN + tl.arange(0, BN)
+        if SOME:
+            m = tl.load(COUNT)
+        inside, width = c < m, d
+        if SOME:
+            c = tl.load(MOVED + c, mask=inside, other=0)
+            width = tl.where(column * BN < m, d, 0)
         k = tl.arange(0, BK)
         t = tl.zeros([BM, BN], tl.float32)
-        for start in range(0, d, BK):
+        for start in range(0, width, BK):
             x = tl.load(X + r[:, None].to(tl.int64) * d + (start + k)[None, :], mask=r[:, None] < n, other=0.0)
-            z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=c[None, :] < m, other=0.0)
+            z = tl.load(Z + c[None, :].to(tl.int64) * d + (start + k)[:, None], mask=inside[None, :], other=0.0)
             if APART:  # Triton would undo a plain sum, and tensor cores cut digits of what they add to
                 t = tl.fma(tl.dot(x, z, input_precision="tf32x3"), one, t)
             else:
                 t = tl.dot(x, z, t, input_precision="tf32x3")
         nx = tl.load(NX + r, mask=r < n, other=0.0)
-        nz = tl.load(NZ + c, mask=c < m, other=0.0)
-        weight = tl.load(C + c, mask=c < m, other=0.0)
+        nz = tl.load(NZ + c, mask=inside, other=0.0)
+        weight = tl.load(C + c, mask=inside, other=0.0)
         values = tl.exp2(tl.minimum(t - nx[:, None] - nz[None, :], 0.0))
         total = tl.sum(values.to(weight.dtype) * weight[None, :], 1)
         tl.store(OUT + column.to(tl.int64) * n + r, total, mask=r < n)
@@ -187,14 +203,16 @@ if triton is not None:
         tl.store(OUT + r, total, mask=r < n)
 
 
-def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+def sums(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any = None) -> Any:
     """Σ_j w_j 2^−(N_i + N_j − ⟨x_i, z_j⟩) of padded rows, summed in float64; wide float64 rows are a tile at a time.
 
-    Float32 values are added up in the weights' precision over a block of columns.
+    Float32 values are added up in the weights' precision over a block of columns. Of those, with one output, all j
+    count, or the places and number that have `moved`.
     """
     if x.dtype == torch.float32:
-        made = _one32 if weights.ndim == 1 else _several
-        return made(x, x_norms, z, z_norms, weights)
+        if weights.ndim > 1:
+            return _several(x, x_norms, z, z_norms, weights)
+        return _one32(x, x_norms, z, z_norms, weights, moved)
     if adds_all(x):
         return narrow64(x, x_norms, z, z_norms, weights)
     return sums64(products(x, z), x_norms, z_norms, weights)
@@ -222,26 +240,28 @@ def _several(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
     return out[:, :outputs]
 
 
-def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any) -> Any:
+def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any) -> Any:
     n, m, d = len(x), len(z), x.shape[1]
+    some, (places, count) = moved is not None, moved or (weights, weights)
     careful = weights.dtype == torch.float64  # for predictions, whose sums may cancel
     with on(x):
         if narrow(x):
             out = torch.empty(n, dtype=torch.float64, device=x.device)
             rows, columns = 64 if careful else 128, 64
             _sums32[(triton.cdiv(n, rows),)](
-                x, x_norms, z, z_norms, weights, out, n, m, D=d, BM=rows, BN=columns, num_warps=4
-            )
+                x, x_norms, z, z_norms, weights, places, count, out, n, m,
+                SOME=some, D=d, BM=rows, BN=columns, num_warps=4,
+            )  # fmt: skip
             return out
         rows, columns = _WIDE_TILE
         out = torch.zeros(n, dtype=torch.float64, device=x.device)
-        for start in range(0, m, _WIDE_COLUMNS):
-            some = slice(start, start + _WIDE_COLUMNS)
-            count = len(z[some])
-            parts = torch.empty((triton.cdiv(count, columns), n), dtype=weights.dtype, device=x.device)
+        for start in range(0, m, _WIDE_COLUMNS):  # blocks of which some have moved are smaller
+            own = slice(start, start + _WIDE_COLUMNS)
+            width = len(z[own])
+            parts = torch.empty((triton.cdiv(width, columns), n), dtype=weights.dtype, device=x.device)
             _wide32[(triton.cdiv(n, rows), len(parts))](
-                x, x_norms, z[some], z_norms[some], weights[some], parts, n, count, d, 1.0,
-                APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=4, num_stages=3,
+                x, x_norms, z[own], z_norms[own], weights[own], places, count, parts, n, width, d, 1.0,
+                SOME=some, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=4, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out

@@ -42,6 +42,24 @@ def floats(tensor: Any) -> Floats:
     return np.asarray(to_host(tensor.to(torch.float64)))
 
 
+class Copy:
+    """A tensor on its way to this machine, while its device goes on with what it is told next."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._there, self._done = tensor, None
+        if tensor.device.type == "cuda":
+            self._there = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
+            self._there.copy_(tensor, non_blocking=True)
+            self._done = torch.cuda.Event()
+            self._done.record(torch.cuda.current_stream(tensor.device))
+
+    def array(self) -> Any:
+        """It, once it is here; of this machine's tensor the memory itself."""
+        if self._done is not None:
+            self._done.synchronize()
+        return to_host(self._there)
+
+
 def places(rows: Indices, like: Any) -> Any:
     """Indices of this machine on a device."""
     return to_device(rows.astype(np.int64, copy=False), like)

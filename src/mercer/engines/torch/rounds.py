@@ -111,8 +111,9 @@ if triton is not None:
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
     def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
-        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, WORK, TOLD, share, least, most, Q: tl.constexpr
-    ):
+        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, TOLD, share, least, most,
+        Q: tl.constexpr,
+    ):  # fmt: skip
         """β of a pair is read from and written to WORK, whose parts are β, the bounds, K + diag d's diagonal, and d.
 
         All threads wait for each other between that.
@@ -186,6 +187,9 @@ if triton is not None:
         b = tl.load(WORK + k)
         moved = b - before
         tl.store(CHANGE + k, moved)
+        went = (moved != 0).to(tl.int32)
+        tl.store(MOVED + tl.cumsum(went, 0) - 1, k, mask=went > 0)
+        tl.store(COUNT, tl.sum(went, 0))
         tl.store(B + j_k, b)  # what fills gaps stays zero
         # Half of them is kept, free ones first and newest first.
         free = ((b < upper) & (b > lower)).to(tl.int32)
@@ -201,14 +205,21 @@ if triton is not None:
         tl.store(TOLD + 4, count.to(tl.float64))
 
     @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
-    def _add_rows(K, ROWS, C, OUT, n, m, BN: tl.constexpr, BJ: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+    def _add_rows(  # type: ignore[no-untyped-def]  # Triton reads it
+        K, ROWS, C, MOVED, COUNT, OUT, n, m, SOME: tl.constexpr, BN: tl.constexpr, BJ: tl.constexpr
+    ):
         c = tl.program_id(0) * BN + tl.arange(0, BN)
         total = tl.load(OUT + c, mask=c < n, other=0.0)
+        if SOME:
+            m = tl.load(COUNT)
         for start in range(0, m, BJ):
             j = start + tl.arange(0, BJ)
-            row = tl.load(ROWS + j, mask=j < m, other=0)
-            weight = tl.load(C + j, mask=j < m, other=0.0)
-            values = tl.load(K + row[:, None] * n + c[None, :], mask=(j[:, None] < m) & (c[None, :] < n), other=0.0)
+            inside = j < m
+            if SOME:
+                j = tl.load(MOVED + j, mask=inside, other=0)
+            row = tl.load(ROWS + j, mask=inside, other=0)
+            weight = tl.load(C + j, mask=inside, other=0.0)
+            values = tl.load(K + row[:, None] * n + c[None, :], mask=inside[:, None] & (c[None, :] < n), other=0.0)
             total += tl.sum(values.to(tl.float64) * weight[:, None], 0)
         tl.store(OUT + c, total, mask=c < n)
 
@@ -237,6 +248,10 @@ class Chooser:
         self._block = torch.empty(size, dtype=torch.int32, device=device)
         self.rows = torch.empty(size, dtype=torch.int64, device=device)
         self.change = torch.empty(size, dtype=torch.float64, device=device)
+        self.moved = (
+            torch.empty(size, dtype=torch.int32, device=device),
+            torch.empty(1, dtype=torch.int32, device=device),
+        )
         self._work = torch.empty(5 * size, dtype=torch.float64, device=device)
 
     def choose(self, beta: Any, u: Any) -> Any:
@@ -256,21 +271,24 @@ class Chooser:
         return self.rows
 
     def step(self, K: Any, beta: Any, u: Any, share: float, least: float) -> Any:
-        """Pair steps on the block, whose K is given; what they change.
+        """Pair steps on the block, whose K is given; what they change, of the places and number in `moved`.
 
         They end where a share of the distance of the ends is left, or `least`, or after twenty for each variable.
         """
         with on(K):
             _pair_steps[(1,)](
-                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, self._work,
-                self.told, share, least, 20 * self.size, Q=self.size, num_warps=WARPS,
+                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
+                self._work, self.told, share, least, 20 * self.size, Q=self.size, num_warps=WARPS,
             )  # fmt: skip
         return self.change
 
 
-def add_rows(out: Any, K: Any, rows: Any, weights: Any) -> None:
-    """out += Σ_j w_j K[rows_j], summed in float64."""
+def add_rows(out: Any, K: Any, rows: Any, weights: Any, moved: Any = None) -> None:
+    """out += Σ_j w_j K[rows_j], summed in float64; of all j, or of the places and number that have `moved`."""
     n, m = K.shape[1], len(rows)
     columns, some = _TILE
+    places, count = (rows, rows) if moved is None else moved
     with on(K):
-        _add_rows[(triton.cdiv(n, columns),)](K, rows, weights, out, n, m, BN=columns, BJ=some, num_warps=4)
+        _add_rows[(triton.cdiv(n, columns),)](
+            K, rows, weights, places, count, out, n, m, SOME=moved is not None, BN=columns, BJ=some, num_warps=4
+        )

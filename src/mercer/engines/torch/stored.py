@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
@@ -19,6 +20,8 @@ from mercer.gram.stored_gram import HostRounded
 
 # With fewer rows the core takes less time than starting the device's kernels.
 _FEWEST_ROWS = 3000
+# Solves that threads take on a device at a time: more of them wait for Python's lock longer than for the device.
+_SIDE_BY_SIDE = threading.BoundedSemaphore(4)
 
 
 class TorchRounded:
@@ -51,7 +54,7 @@ class TorchRounded:
         taken, end, before, begun = 0, time.monotonic() + seconds, beta.copy(), u.copy()
         one_sum = len(beta) == len(u) and not box.group.any()
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
-            with self._stream():
+            with _SIDE_BY_SIDE, self._stream():
                 ahead = Ahead(OfStored(self.K), box[:4], None, self.K)
                 taken, violation = ahead.run(beta, u, tol, most, lambda: time.monotonic() >= end)
                 u[:] = begun + self.product(beta - before)  # one sum: what is known of its errors says so

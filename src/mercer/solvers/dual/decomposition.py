@@ -93,7 +93,10 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
             return Solution(field.beta, steps, limit, not field.shrunk)
         alone = 0 if nested else field.advance(stop.tol, left.max_iter - steps, left.seconds)
         if alone:
-            steps, watch, noise = steps + alone, StallWatch(sees_all=q == n), RoundingNoise(gram, problem, field.beta)
+            steps, watch = steps + alone, StallWatch(sees_all=q == n)
+            noise.restart(field.beta)
+            if shrinking:
+                field.shrink()
             continue
 
         J = field.violators(_block_in_time(q, stop, left), KEPT_SHARE)
@@ -256,7 +259,12 @@ class RoundingNoise:
     def __init__(self, gram: Provable, problem: DualProblem, beta: Floats) -> None:
         lengths = np.sqrt(np.abs(gram.diagonal))
         self._sizes = float(lengths.max()) * lengths[problem.row]
-        self._terms = inner(self._sizes, np.abs(beta)) + float(np.abs(problem.p).max())
+        self._target = float(np.abs(problem.p).max())
+        self.restart(beta)
+
+    def restart(self, beta: Floats) -> None:
+        """At another β."""
+        self._terms = inner(self._sizes, np.abs(beta)) + self._target
 
     def moved(self, J: Indices, before: Floats, after: Floats) -> None:
         """β changed on J."""
