@@ -54,6 +54,11 @@ class PlacedSamples:
         return self.n_entries * self.dtype.itemsize
 
     @property
+    def most_solvers(self) -> int | None:
+        """How many threads should solve on a stored K at a time; None for as many as there are."""
+        return None
+
+    @property
     def report(self) -> dict[str, dict[str, float]] | None:
         """What their workers were asked so far, by verb; None where there are none."""
         return None

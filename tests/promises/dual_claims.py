@@ -116,7 +116,7 @@ def joint(model, s, C):
         shared="crammer" in model.multiclass,
         balanced=model.bias is True,
     )
-    claims = [Claim(c, truth, derived=s.repeated)]
+    claims = [Claim(c, truth)]
     f, u = answered(model.decision_function(s.given)), s.K() @ beta
     broken = []
     for k in range(s.problem.n_classes):

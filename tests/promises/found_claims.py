@@ -322,4 +322,25 @@ FOUND = {
         weights="wide",
         csr=True,
     ),
+    **{
+        f"copies of a joint machine, {bias}": Problem(
+            "joint SVC",
+            {"multiclass": multiclass, "bias": bias},
+            "linear",
+            "sparse with offset",
+            n=n,
+            d=d,
+            exponent=exponent,
+            seed=seed,
+            C=C,
+            tol=tol,
+            n_classes=n_classes,
+            weights=weights,
+            dtype="f4",
+        )
+        for multiclass, bias, n, d, exponent, seed, C, tol, n_classes, weights in (
+            ("crammer-singer", False, 45, 1, 11.0, 137, 1000.0, 1e-4, 4, "wide"),
+            ("weston-watkins", "regularized", 37, 2, 4.0, 304233, 480.99656368365675, 3.7077397151647186e-7, 3, None),
+        )
+    },
 }

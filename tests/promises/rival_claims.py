@@ -170,10 +170,11 @@ def any_loss(kind):
         for _ in range(4):  # the solution, and three of Newton's steps from there
             u = K @ c
             value, slope, curvature = loss(y, u + b)
-            square = max(c @ u, ZERO)
+            square = c @ u  # below zero, where a matrix that is given is indefinite
             g, D, n = weight * slope, weight * curvature, len(c)
             price = lam
             if model.penalty == "norm":  # the squared norm with the price that has the same slope
+                square = max(square, ZERO)
                 values.append((weight * value).sum() + lam * square.sqrt())
                 if square == 0:
                     G = max(g @ K @ g, ZERO).sqrt()

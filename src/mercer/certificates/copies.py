@@ -6,7 +6,9 @@ their f differs from the certified one by no more than
     |Kδ|_i ≤ s_i = r_i Σ_j |δ_j| r_j,   where |K_ij| ≤ r_i r_j
 
 so that no gradient is off by more than s_i, no loss by more than s_i times the largest multiplier that it can have, and
-½β'Kβ by no more than Σ_i |β_i| s_i + ½ (Σ_j |δ_j| r_j)². Every equality is off by no more than Σ|δ_j|.
+½β'Kβ by no more than Σ_i |β_i| s_i + ½ (Σ_j |δ_j| r_j)². Every equality is off by no more than Σ|δ_j|. A joint machine
+has that for each class. Its losses are about differences of two f, and Weston and Watkins' about as many as there are
+other classes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import EQUALITY, Certificate, allowing_for
 from mercer.certificates.table import CertificateTable
 from mercer.gram.rounding import DOUBLE
+from mercer.problems.multiclass import JointProblem
 
 # A share and its product with a coefficient are rounded; a little more for the sums here.
 _ROUNDOFF = 4 * DOUBLE
@@ -82,6 +85,20 @@ def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variable
         if part is not parts[k]:
             certificate.parts.put(k, part)
     return certificate.parts.total()
+
+
+def joint_allowing_for_copies(
+    certificate: Certificate, lacking: Lacking, problem: JointProblem, beta: Floats, r: Floats
+) -> Certificate:
+    """The same of a joint machine, where `lacking` says it of each class; r is that of the kernel plus its `shift`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        s, size = r * lacking.lengths.max(), np.abs(beta)
+        pairs = 1 if problem.shared else problem.n_classes - 1
+        loss = float((size @ lacking.lengths) @ r + 2 * pairs * (problem.C @ s) + lacking.lengths @ lacking.lengths)
+        loss += float(lacking.sums @ (1 + np.abs(certificate.b)))
+    moved = allowing_for(certificate, loss, 4 * float(s.max(initial=0.0)))
+    moved.kkt[EQUALITY] += float(lacking.sums.max()) + _ROUNDOFF * float(size.sum(axis=1).max(initial=0.0))
+    return moved
 
 
 def _allowing(part: Certificate, lacking: float, shift: float, loss: float) -> Certificate:

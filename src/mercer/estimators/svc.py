@@ -29,7 +29,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
-from mercer.fitting.reports.coefficients import Bounds, own_table
+from mercer.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
 from mercer.gram.pair_place import Layout
 from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
@@ -191,6 +191,7 @@ class SVC(PairwiseClassifier):
             table = joint_table(solved[0])
             own = own_table(table, fit, lambda: Bounds(C, C))
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
+            allow_for_joint_copies(self, fit, solved, (table, own))
             self.rkhs_norm_ = joint_norms(solved[0])
             return
         b = solved.biases(self.bias)

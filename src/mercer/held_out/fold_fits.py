@@ -23,6 +23,7 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, take
 from mercer.certificates.certificate import Certificate
 from mercer.data.table import Table
+from mercer.engine import PlacedSamples
 from mercer.fitting.pipeline.task import Solved, Task, map_side_by_side
 from mercer.fitting.reports.coefficients import table_expansion
 from mercer.gram import Gram
@@ -141,7 +142,9 @@ def fit_folds(shared: SharedFolds, batches: Sequence[Batch], listener: Listener,
         for group, fold in chains:
             group.run_fold(fold)
     elif chains:
-        map_side_by_side(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains)))
+        X = shared.whole.X
+        most = (X.most_solvers if isinstance(X, PlacedSamples) else None) or n_threads
+        map_side_by_side(lambda chain: chain[0].run_fold(chain[1]), chains, min(n_threads, len(chains), most))
 
 
 def _tell(listener: Listener, batch: Batch, folds: Sequence[Fold], error: Exception) -> None:

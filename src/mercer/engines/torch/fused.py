@@ -261,7 +261,7 @@ def _one32(x: Any, x_norms: Any, z: Any, z_norms: Any, weights: Any, moved: Any)
             parts = torch.empty((triton.cdiv(width, columns), n), dtype=weights.dtype, device=x.device)
             _wide32[(triton.cdiv(n, rows), len(parts))](
                 x, x_norms, z[own], z_norms[own], weights[own], places, count, parts, n, width, d, 1.0,
-                SOME=some, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=4, num_stages=3,
+                SOME=some, APART=careful, BM=rows, BN=columns, BK=_STEP, num_warps=8, num_stages=3,
             )  # fmt: skip
             out += parts.sum(dim=0, dtype=torch.float64)
         return out

@@ -20,22 +20,25 @@ from mercer.gram.stored_gram import HostRounded
 
 # With fewer rows the core takes less time than starting the device's kernels.
 _FEWEST_ROWS = 3000
-# Solves that threads take on a device at a time: more of them wait for Python's lock longer than for the device.
-_SIDE_BY_SIDE = threading.BoundedSemaphore(4)
 
 
 class TorchRounded:
     """`Rounded` on a torch device; where rounds there are not possible, or do not end it, the core has a copy."""
 
     def __init__(self, K: Any) -> None:
-        self.K = K
+        self.K, self._copying = K, threading.Lock()
 
     @property
     def values(self) -> Values:
         return self._here.values
 
-    @cached_property
+    @property
     def _here(self) -> HostRounded:
+        with self._copying:  # several threads may want it, and it is large
+            return self._copy
+
+    @cached_property
+    def _copy(self) -> HostRounded:
         return HostRounded(np.asarray(to_host(self.K)))
 
     @property
@@ -54,7 +57,7 @@ class TorchRounded:
         taken, end, before, begun = 0, time.monotonic() + seconds, beta.copy(), u.copy()
         one_sum = len(beta) == len(u) and not box.group.any()
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
-            with _SIDE_BY_SIDE, self._stream():
+            with self._stream():
                 ahead = Ahead(OfStored(self.K), box[:4], None, self.K)
                 taken, violation = ahead.run(beta, u, tol, most, lambda: time.monotonic() >= end)
                 u[:] = begun + self.product(beta - before)  # one sum: what is known of its errors says so

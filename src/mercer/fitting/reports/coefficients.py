@@ -17,7 +17,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, host, sums_by
-from mercer.certificates.copies import Lacking, Variables, allowing_for_copies
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.copies import Lacking, Variables, allowing_for_copies, joint_allowing_for_copies
 from mercer.data.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.data.merging import Merged
 from mercer.data.table import Table
@@ -25,6 +26,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions
 from mercer.gram.host_rows import weight_vectors
 from mercer.problems.dual_problem import DualProblem
+from mercer.problems.multiclass import JointProblem
 from mercer.rkhs import Expansion
 
 if TYPE_CHECKING:
@@ -157,12 +159,33 @@ def allow_for_copies(
         starts, solved.p, factor * solved.lower, factor * solved.upper, solved.d, factor * solved.beta,
         fit.gram().proof.reach[solved.samples],
     )  # fmt: skip
-    machine.certificate_ = allowing_for_copies(machine.certificate_, off, at)
-    parts = machine.certificate_.parts or (machine.certificate_,)
+    _conclude_certificate(machine, fit, solved, allowing_for_copies(machine.certificate_, off, at))
+
+
+def allow_for_joint_copies(
+    machine: Machine, fit: Fit, solved: Solutions[JointProblem], tables: tuple[Table, Table]
+) -> None:
+    """The same for a joint machine, whose tables have a column for each class."""
+    if fit.merged.unique:
+        return
+    table, own = tables
+    apart, n_classes = lacking(table.data, own.data, _entries_of(table, own, fit.merged.member)), table.n_columns
+    if apart.any():
+        problem, beta = solved[0].task.problem, solved[0].solution.beta
+        r = np.sqrt(fit.gram().proof.reach ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
+        sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
+        off = Lacking(sums, lengths, np.zeros(n_classes))
+        found = joint_allowing_for_copies(machine.certificate_, off, problem, beta, r)
+        _conclude_certificate(machine, fit, solved, found)
+
+
+def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], found: Certificate) -> None:
+    """A machine whose certificate no longer meets what was asked for has not converged."""
+    machine.certificate_ = found
     stop = fit.limits.stop
     met = all(
         math.isfinite(part.gap) and replace(stop, tol=stop.tol * one.task.unit).met(part)
-        for part, one in zip(parts, solved, strict=True)
+        for part, one in zip(found.parts or (found,), solved, strict=True)
     )
     if machine.converged_ and not met:
         machine.stop_reason_, machine.converged_, machine.fit_status_ = "rounding floor", False, 1
