@@ -38,6 +38,7 @@ class TorchField(HostField):
         super().__init__(gram, problem, beta, u, gram.n_threads)
         self._precision, self._dtype = dtype, dtype_of(dtype)
         self._samples = gram.prepared_rows(None, self._dtype)
+        self._place_of = self.rows.copy()  # where the samples have an active row
         self._pinned: dict[str, Any] = {}
         self._ahead: Ahead | None = None
         single = fused.available(gram.like) and self._dtype == torch.float32
@@ -48,7 +49,7 @@ class TorchField(HostField):
         """Rounds on the active variables."""
         problem, active = self.problem, self.active if self.shrunk else slice(None)
         p, lower, upper, d = (values[active] for values in (problem.p, problem.lower, problem.upper, problem.d))
-        row = np.searchsorted(self.rows, problem.row[active]) if problem.twins else None
+        row = self._place_of[problem.row[active]] if problem.twins else None
         source = OfSamples(self.gram, self._samples)
         return Ahead(source, (p, lower, upper, d), row, self.gram.like, self._ahead)
 
@@ -84,16 +85,17 @@ class TorchField(HostField):
     def shrink(self) -> bool:
         if len(self.rows) * self.gram.features < _FEWEST_NUMBERS:
             return False
-        before = self.rows
         dropped = super().shrink()
         if dropped:
-            self._samples = self._samples[places(np.searchsorted(before, self.rows), self.gram.like)]
+            self._samples = self._samples[places(self._place_of[self.rows], self.gram.like)]
+            self._place_of[self.rows] = np.arange(len(self.rows))
             self._follow()
         return dropped
 
     def unshrink(self) -> None:
         super().unshrink()
         self._samples = self.gram.prepared_rows(None, self._dtype)
+        self._place_of[:] = self.rows
         self._follow()
 
     def _follow(self) -> None:
@@ -103,8 +105,7 @@ class TorchField(HostField):
 
     def _at(self, rows: Indices) -> Any:
         """The samples of some active rows."""
-        at = np.searchsorted(self.rows, rows) if self.shrunk else rows
-        return self._samples[places(at, self.gram.like)]
+        return self._samples[places(self._place_of[rows], self.gram.like)]
 
     def _square_of(self, rows: Indices) -> Values:
         own = self._at(rows)

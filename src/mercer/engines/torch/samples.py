@@ -57,7 +57,9 @@ class TorchSamples(PlacedSamples):
         return TorchSamples(self.engine, torch.cat(parts), self.devices)
 
     def host(self, rows: Indices | None = None) -> Any:
-        return to_host(self.rows if rows is None else self.rows[places(rows, self.rows)]).copy()
+        if rows is not None:
+            return to_host(self.rows[places(rows, self.rows)])
+        return to_host(self.rows.clone() if self.rows.device.type == "cpu" else self.rows)
 
     def on(self, device: Any) -> TorchSamples:
         """The same samples there, for that device alone."""

@@ -112,15 +112,16 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
         steps, after = steps + found.steps, found.beta
         if found.stop_reason == "converged" and len(J) == n:
             return replace(found, steps=steps)
-        beta = field.beta.copy()
-        beta[J] = after
-        if found.stop_reason == "max_time":  # the certificate does not need u
-            return Solution(beta, steps, "max_time", not field.shrunk)
+        # Where time runs out, the certificate needs neither u nor the field.
+        if found.stop_reason == "max_time":
+            return Solution(_with(field.beta, J, after), steps, "max_time", not field.shrunk)
+        if stop.deadline < math.inf:
+            left = stop.before_proof(_with(field.beta, J, after))
         try:
-            with _core.TimeLimit(stop.before_proof(beta).seconds):
+            with _core.TimeLimit(left.seconds):
                 field.move(J, after)
-        except _core.OutOfTime:  # nor does it need the field
-            return Solution(beta, steps, "max_time", not field.shrunk)
+        except _core.OutOfTime:
+            return Solution(_with(field.beta, J, after), steps, "max_time", not field.shrunk)
         noise.moved(J, before, after)
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
@@ -134,9 +135,14 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
 
 def _inner_stop(stop: Stop, tol: float, beta: Floats, J: Indices) -> Stop:
     """The limits of the problem on J: its proof is that of all variables, so the others' share is kept back as well."""
-    others = beta.copy()
-    others[J] = 0.0
-    return replace(stop.before_proof(others), tol=tol, proof_seconds=stop.proof_seconds, report=None)
+    return replace(stop.before_proof(_with(beta, J, 0.0)), tol=tol, proof_seconds=stop.proof_seconds, report=None)
+
+
+def _with(beta: Floats, J: Indices, values: Floats | float) -> Floats:
+    """β with other values on J."""
+    beta = beta.copy()
+    beta[J] = values
+    return beta
 
 
 class _Blocks:
