@@ -142,7 +142,7 @@ def nu_svc(s):
             continue
         problem = exact.nu_margin(signs, C, float(np.atleast_1d(model.nu_)[k]))
         truth = findings(problem, s.K(rows), beta[rows], decimals(np.array(part.b)))
-        claims.append(Claim(part, truth, derived=True, what=f"part {k} " if len(model.certificate_.parts) else ""))
+        claims.append(Claim(part, truth, what=f"part {k} " if len(model.certificate_.parts) else ""))
     return checked(claims, model, s) + unit_of_tol(model, s)
 
 

@@ -233,7 +233,7 @@ class Claim:
 
     certificate: Any
     truth: Any
-    derived: bool = False  # the public attributes are rounded multiples of what was certified
+    derived: bool = False  # its numbers are rounded sums of those of its parts
     what: str = ""
 
 
