@@ -67,6 +67,7 @@ COMPOSITES = {
     "exponential": (0.1 * Cosine() + Gaussian(0.1)).exp(),
     "normalised": Polynomial(2, 0.5, 1.0).normalised(),
     "normalised sum": 2 * (Gaussian(0.3) + Linear()).normalised() * Laplacian(0.2),
+    "some columns": Gaussian(0.3).on([4, 1]) + Linear().on([0, 5]) * Laplacian(0.2).on([1]).on([2, 3]),
     "limit": Matern(nu=np.inf) + Gaussian(0.3).normalised(),
 }
 

@@ -56,6 +56,7 @@ KERNELS = {
     "laplacian": Laplacian(0.4),
     "cosine": Cosine(),
     "composite": Gaussian(0.3) + Linear() * Laplacian(0.2),
+    "some columns": Gaussian(0.3).on([7, 1]) + Linear().on([0, 5, 8]),
 }
 
 

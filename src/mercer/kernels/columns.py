@@ -53,6 +53,15 @@ class OnColumns(Composite):
     def _indices(self) -> Indices:
         return column_indices("columns", self.columns)
 
+    combines = True
+
+    def combined(self, parts: list[list[Any]]) -> list[Any]:
+        return parts[0]
+
+    @property
+    def part_columns(self) -> Indices:
+        return self._indices()
+
     def _samples(self, X: Samples) -> Samples:
         self._check()
         X, last = as_matrix(X), int(self._indices().max())

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer import parameters
-from mercer.arrays import Floats, Samples, host, n_samples, rows_between
+from mercer.arrays import Floats, Indices, Samples, host, n_samples, rows_between
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
@@ -51,6 +51,11 @@ class Composite(Kernel):
     def combined(self, parts: list[list[Any]]) -> list[Any]:
         """k(x, z), k(x, x) and k(z, z) from those of each part, which it may overwrite: arrays, or an engine's own."""
         raise NotImplementedError
+
+    @property
+    def part_columns(self) -> Indices | None:
+        """The columns of the samples that the parts compare, where these are not all of them."""
+        return None
 
     def _check(self) -> None:
         for name, part in self.parts.items():

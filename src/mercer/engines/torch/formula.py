@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, row_blocks
+from mercer.arrays import Floats, Indices, row_blocks
 from mercer.engines.torch import fused
-from mercer.engines.torch.numbers import floats, hyperbolic_tangent, power_of_two, to_device, torch
+from mercer.engines.torch.numbers import floats, hyperbolic_tangent, places, power_of_two, to_device, torch
 from mercer.engines.torch.sparse import SparseRows, distances, largest_entries, products, squared_lengths, times
 from mercer.gram.prepared import CANCELLED_EXPONENT
 from mercer.gram.rounding import DOUBLE, Rounding
@@ -130,7 +130,7 @@ class Formula:
 
     def rows(self, X: Any, dtype: Any) -> Rows:
         """Samples prepared in a precision."""
-        parts = [leaf.prepared(X, dtype) for leaf in self._leaves]
+        parts = [leaf.prepared(leaf.part(X), dtype) for leaf in self._leaves]
         if self.fuses:
             parts = [(fused.padded(x, dtype), norms) for x, norms in parts]
         return Rows(parts)
@@ -148,15 +148,16 @@ class Formula:
 
     def diagonal(self, X: Any) -> Any:
         """k(x, x) in float64."""
-        leaves = (3 * [leaf.diagonal(X)] for leaf in self._leaves)
+        leaves = (3 * [leaf.diagonal(leaf.part(X))] for leaf in self._leaves)
         return _combined(self._kernel, ([values.clone() for values in one] for one in leaves))[1]
 
 
 class Leaf:
-    """One recipe."""
+    """One recipe; of some columns of the samples, of which its methods take that `part`."""
 
-    def __init__(self, recipe: Recipe, X: Any) -> None:
-        self.recipe = recipe
+    def __init__(self, recipe: Recipe, X: Any, columns: Indices | None) -> None:
+        self.recipe, self._columns = recipe, columns
+        X = self.part(X)
         gamma = recipe.numbers[0] if recipe.numbers else 1.0
         self.scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E)}.get(recipe.ending, 1.0)
         self.factor = None if recipe.factor is None else to_device(recipe.factor, X)
@@ -167,6 +168,13 @@ class Leaf:
             terms = (X.longest if sparse else X.shape[1]) if recipe.factor is None else sum(recipe.factor.shape)
             largest = max((float(part.max()) for part in self._lengths(X)), default=0.0)
             self.cancels = not DOUBLE * (terms + 10) * largest <= CANCELLED_EXPONENT  # true for NaN
+
+    def part(self, X: Any) -> Any:
+        """The columns that it compares."""
+        if self._columns is None:
+            return X
+        which = places(self._columns, X)
+        return X.only(which) if isinstance(X, SparseRows) else X[:, which]
 
     @property
     def differences(self) -> bool:
@@ -260,13 +268,16 @@ class Leaf:
         return recipe.scale * values + recipe.constant
 
 
-def _collect(kernel: Kernel, X: Any, leaves: list[Leaf]) -> None:
+def _collect(kernel: Kernel, X: Any, leaves: list[Leaf], columns: Indices | None = None) -> None:
     recipe = kernel.recipe() if kernel.accepts == "vectors" else None
     if recipe is not None:
-        leaves.append(Leaf(recipe, X))
+        leaves.append(Leaf(recipe, X, columns))
     elif isinstance(kernel, Composite) and kernel.combines:
+        which = kernel.part_columns
+        if which is not None:
+            columns = which if columns is None else columns[which]
         for part in kernel.parts.values():
-            _collect(part, X, leaves)
+            _collect(part, X, leaves, columns)
     else:
         raise TypeError(
             f"{kernel!r} has no formula that a device could compute; use a kernel such as Gaussian, or compute on this "
