@@ -9,7 +9,6 @@ are among them, and nothing has to be sorted. It needs one equality, and Triton.
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,9 +30,6 @@ _ROUNDS = 8
 # They go on while they gain this share of what they have gained.
 _LEAST_GAIN = 1e-9
 _INFINITY = float("inf")
-# One thread at a time starts kernels: torch lets go of Python's lock in each of its calls, and threads that want it
-# between two of them make each call ten times as long.
-_STARTING = threading.Lock()
 
 
 class Source(Protocol):
@@ -65,7 +61,7 @@ class OfSamples:
     def add(self, u: Any, rows: Any, change: Any, moved: Any) -> None:
         gram, samples = self._gram, self._samples
         if gram.fuses and isinstance(samples, Rows):
-            gram.evaluations += len(u) * len(rows)
+            gram.evaluations += len(u) * len(rows)  # at most: how many have moved is known there
             (x, x_norms), (z, z_norms) = samples.parts[0], self._own.parts[0]
             u.add_(fused.sums(x, x_norms, z, z_norms, change.float(), moved), alpha=gram.scale)
         else:
@@ -119,11 +115,10 @@ class Ahead:
         b, v = to_device(np.append(beta, 0.0), chooser.told).clone(), to_device(u, chooser.told).clone()
         begun, rounds = self._taken, 1
         while True:
-            with _STARTING:
-                for _ in range(rounds):
-                    rows = chooser.choose(b, v)
-                    change = chooser.step(self._source.block(rows), b, v, self._share, 0.5 * tol)
-                    self._source.add(v, rows, change, chooser.moved)
+            for _ in range(rounds):
+                rows = chooser.choose(b, v)
+                change = chooser.step(self._source.block(rows), b, v, self._share, 0.5 * tol)
+                self._source.add(v, rows, change, chooser.moved)
             _core.check_stop()
             rounds = min(2 * rounds, _ROUNDS)
             top, bottom, steps, gained, crowd = floats(chooser.told).tolist()
