@@ -149,6 +149,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, order):
         model = replace(model, label=order, rho=-model.rho, coefficients=-model.coefficients)
     write_svmlight_model(model, tmp_path / "m", 80)
     back = read_svmlight_model(tmp_path / "m")
+    assert back.facts()["format"] == "SVMlight"
     np.testing.assert_allclose(
         back.decisions(X), svm_train(Y, X, "-g 0.4 -q").estimator().decision_function(X)[:, None]
     )

@@ -78,6 +78,7 @@ class LibsvmModel(Model):
     prob_b: Floats | None = None
     density_marks: Floats | None = None
     name: str = "the model"  # of the file
+    program: str = "LIBSVM"  # whose file it is
 
     @property
     def kind(self) -> str:
@@ -140,13 +141,13 @@ class LibsvmModel(Model):
         return Expansion(self.kernel, vectors, table, -self.rho)
 
     def facts(self) -> Facts:
-        facts: Facts = {"format": "LIBSVM", "machine": self.svm_type, "kernel": str(self.kernel)}
+        facts: Facts = {"format": self.program, "machine": self.svm_type, "kernel": str(self.kernel)}
         if self.label is not None:
             facts["labels"] = list(self.label)
             facts["support_vectors"] = {str(c): n for c, n in zip(self.label, self.nr_sv or (), strict=True)}
         facts["total_support_vectors"] = len(self.coefficients)
         facts["probabilities"] = self.has_probabilities
-        facts["certificate"] = "none: LIBSVM's format has no place for one, nor for C and the tolerance"
+        facts["certificate"] = f"none: {self.program}'s format has no place for one, nor for C and the tolerance"
         if (expansion := self.expansion) is None or expansion.vectors is None:
             return facts
         names = [""] if self.label is None else pair_names(self.label)

@@ -77,6 +77,7 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
         (1, -1),
         (int(positive.sum()), int((~positive).sum())),
         name=name,
+        program="SVMlight",
     )
 
 
