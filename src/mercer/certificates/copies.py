@@ -13,6 +13,7 @@ other classes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +97,7 @@ def joint_allowing_for_copies(
         pairs = 1 if problem.shared else problem.n_classes - 1
         loss = float((size @ lacking.lengths) @ r + 2 * pairs * (problem.C @ s) + lacking.lengths @ lacking.lengths)
         loss += float(lacking.sums @ (1 + np.abs(certificate.b)))
+    loss = math.inf if math.isnan(loss) else loss  # 0·∞
     moved = allowing_for(certificate, loss, 4 * float(s.max(initial=0.0)))
     moved.kkt[EQUALITY] += float(lacking.sums.max()) + _ROUNDOFF * float(size.sum(axis=1).max(initial=0.0))
     return moved
