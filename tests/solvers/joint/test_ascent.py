@@ -16,6 +16,7 @@ from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
 from mercer.solvers.joint import ascent as solver
 from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.joint.newton import climb_joint_face
 from reference.multiclass import MACHINES, clouds
 
 
@@ -99,3 +100,30 @@ def test_a_start_is_used():
     again, _ = solve_joint(problem, gram, stop, first.beta)
     assert first.steps > 0
     assert again.steps == 0
+
+
+@pytest.mark.parametrize(("multiclass", "optimum"), [("crammer-singer", 26.0), ("weston-watkins", 39.0)])
+@pytest.mark.parametrize("scale", [1e-3, 1e-4, 1e-8])
+@pytest.mark.parametrize("C", [1.0, 1e-6])
+def test_biases_reach_the_margin_where_kernel_values_are_small(multiclass, optimum, scale, C):
+    """f is constant then: it is right about 30 of 43 samples, and the others lose 2, or 2 + 1 (Weston–Watkins)."""
+    rng, y = np.random.default_rng(0), np.repeat([0, 1, 2], [30, 8, 5])
+    X = scale * (rng.normal(size=(43, 2)) + y[:, None])
+    model = SVC(C=C, kernel="linear", multiclass=multiclass).fit(X, y)
+    assert model.converged_
+    assert model.certificate_.primal == pytest.approx(C * optimum, rel=2e-3)
+    assert model.certificate_.dual == pytest.approx(C * optimum, rel=2e-3)
+
+
+@pytest.mark.timeout(60)
+def test_a_newton_step_that_is_lost_to_rounding_ends():
+    C = np.array([5.668566378842862e-97, 1.291887441125046e-97, 7.384265405480485e-99, 7.447265737979662e-102])
+    problem = JointProblem(np.array([2, 0, 2, 1]), C, 3, shared=True, shift=4.2e-300)
+    small = C[3]
+    beta = np.array(
+        [[0, -C[0] / 2, C[0] / 2], [C[1], 0, -C[1]], [-C[2] / 2, -small, C[2] / 2 + small], [0, small, -small]]
+    )
+    V = np.array([[3.4, 2.1, -4.5, 0.5], [2.1, 2.1, -2.9, 2.4], [-4.5, -2.9, 6.0, -1.0], [0.5, 2.4, -1.0, 5.3]])
+    e = np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    found = climb_joint_face(problem, np.arange(4), 1e-300 * V, e, beta)
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-110)

@@ -55,7 +55,10 @@ def climb_joint_face(
             break
         moved = beta[touched] + min(step, limit) * delta[touched]
         hit = room <= limit * (1 + 1e-14) if limit <= step else np.zeros(room.shape, dtype=bool)
-        beta[touched] = _onto_bounds(problem, J[touched], moved, hit)
+        moved = _onto_bounds(problem, J[touched], moved, hit)
+        if np.array_equal(moved, beta[touched]):  # by less than its rounding
+            break
+        beta[touched] = moved
         e += min(step, limit) * change
         if step < limit:
             break
