@@ -51,3 +51,27 @@ def test_a_free_bias_needs_balanced_classes(shared):
         problem = JointProblem(y.astype(np.intp), np.ones(len(y)), 4, shared=shared, balanced=balanced)
         proof = certify_joint(problem, gram, beta)[0]
         assert proof.kkt["dual feasibility: equality"] == pytest.approx(residual)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_free_bias_costs_nothing_where_classes_are_not_balanced(shared):
+    """`primal` is that of f = Kβ + b, and `dual` at most the dual value, by the formulas of the problem's page."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(9, 2)), np.arange(9) % 3
+    own = np.arange(9), y
+    gram = gram_for(as_kernel("linear"), X)
+    alpha = rng.uniform(0, 0.5, (9, 3))
+    alpha[own] = 0
+    beta = -alpha
+    beta[own] = alpha.sum(axis=1)
+    for b in (np.array([-3.0, 1.0, 2.0]), np.array([3.0, -1.0, -2.0])):
+        problem = JointProblem(y, np.ones(9), 3, shared=shared, balanced=True, b=b)
+        found, _ = certify_joint(problem, gram, beta)
+        f = X @ (X.T @ beta) + b
+        g = f - f[own][:, None] + 1
+        g[own] = 0
+        losses = g.max(axis=1) if shared else np.maximum(g, 0).sum(axis=1)
+        energy = 0.5 * np.sum((X.T @ beta) ** 2)
+        assert np.abs(beta.sum(axis=0)).max() > 0.1
+        assert found.primal == pytest.approx(energy + losses.sum(), rel=1e-12)
+        assert found.dual <= beta[own].sum() - energy

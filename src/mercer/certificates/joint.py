@@ -73,7 +73,8 @@ def joint_certificate(
     terms = problem.gap_terms(beta, e)
     shares = terms + problem.gap_errors(beta, e, wrong)
     own, (length, apart) = (np.arange(problem.n), problem.y), kept
-    energy = float((beta * (u + b)).sum())
+    # A free bias costs nothing, whatever Σ_i β_ik may miss of zero.
+    energy = float((beta * (u + problem.shift * sums_of(beta))).sum())
     losses = problem.losses(e, wrong)
     unbalanced = float((_missing(beta) * (np.abs(e[own]) + wrong[own] + 1 + losses / problem.C)).sum())
     if problem.balanced:
