@@ -82,7 +82,7 @@ def test_no_claim_is_false(machine, engine, shard):
 
     tried = []
     attempt()
-    assert sum(tried) >= len(tried) / 5, "most problems were refused, so this shows little"
+    assert sum(tried) >= len(tried) / 3, "most problems were refused, so this shows little"
 
 
 @pytest.mark.parametrize("name", FOUND)

@@ -80,7 +80,9 @@ def balance(field: JointField, stop: Stop, shrinking: bool) -> Solution:
     """
     problem = field.problem
     diagonal = np.abs(field.gram.diagonal)
-    least = 1.0 / float(problem.C.sum())  # smaller values, with all multipliers at their bounds, leave the margin of 1
+    with np.errstate(over="ignore"):
+        prices = min(max(float(problem.C.sum()), 1e-300), 1e300)
+    least = 1.0 / prices  # smaller values, with all multipliers at their bounds, leave the margin of 1
     penalty, largest = max(float(diagonal.mean()), least), max(float(diagonal.max()), least)
     steps, tol, b, before = 0, max(0.5 * stop.tol, 0.1), problem.offsets(field.beta), math.inf
     for rounds in range(1, _ROUNDS + 1):
