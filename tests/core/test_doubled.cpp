@@ -1,5 +1,6 @@
 // Sums in twice the precision of every level, against sums of exact terms and against each other.
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "algebra/doubled.hpp"
@@ -68,9 +69,30 @@ void squares_are_those_of_plain_loops() {
     }
 }
 
+// Rows whose distances are no numbers, or overflow: the answer is NaN or 0, and nothing is read out of bounds.
+void rows_that_are_no_numbers_give_none() {
+    constexpr std::int64_t n = 17, d = 3;
+    const std::vector<double> c(n, 1.0);
+    for (const double entry : {std::numeric_limits<double>::quiet_NaN(), 1e200, std::numeric_limits<double>::infinity()}) {
+        std::vector<double> X(n * d, entry);
+        for (std::size_t i = 0; i < X.size(); i += 2) X[i] = -X[i];
+        for (const double gamma : {0.0, 1.0}) {
+            const mercer::DoubledKernel kernel{mercer::kDoubledSquares, true, gamma, 0.0, 1.0, 0.0, 1};
+            for (const mercer::Level* level : mercer::levels()) {
+                mercer::Poll poll;
+                double high = 0.0, low = 0.0;
+                mercer::doubled_squares(kernel, X.data(), n, d, c.data(), 1, 0, n, &high, &low, {1, *level, poll});
+                CHECK(std::isnan(high) || (high >= 0.0 && high <= 300.0));
+                if (std::isnan(entry)) CHECK(std::isnan(high));
+            }
+        }
+    }
+}
+
 }  // namespace
 
 void test_doubled() {
+    rows_that_are_no_numbers_give_none();
     sums_of_two_are_exact();
     squares_are_those_of_plain_loops();
 }

@@ -11,6 +11,7 @@
 
 #include "check.hpp"
 #include "linear/descent.hpp"
+#include "linear/descent_stop.hpp"
 #include "linear/joint_descent.hpp"
 #include "linear/packed_csr.hpp"
 #include "linear/response.hpp"
@@ -112,7 +113,8 @@ void descent(const Data& data, const Rows& rows, const mercer::Level& level, dou
     const mercer::DcdProblem problem{p.data(), lower.data(), upper.data(), ridge.data(), tube.data(), lengths.data(),
                                      1.0,      beta.data(),  w.data(),     &b,           0.0,         true};
     mercer::PackedCsr kept;
-    const mercer::DcdStop stop{1e-9, kInfinity, 100000, 10.0, false};
+    // As many passes as anybody may ask for: the limit must not overflow when it is compared with visits to rows.
+    const mercer::DcdStop stop{1e-9, kInfinity, std::numeric_limits<std::int64_t>::max(), 10.0, false};
     const auto result = mercer::linear_dcd(rows, kept, problem, stop, &seed, {1, level, poll});
     CHECK(result.violation <= 1e-9);
     Doubles f(n);
@@ -201,9 +203,22 @@ void response() {
     }
 }
 
+// Rounding can keep a gap above any tolerance: the descent ends after a few checks without a gain, and not after one.
+void a_descent_that_gains_nothing_ends() {
+    const mercer::DcdStop stop{1e-9, 1e-9, 100, 10.0, true};
+    const mercer::FullCheck all{1.0, 1.0};
+    mercer::DescentStop without_gain(stop, 10), with_gain(stop, 10);
+    int checks = 1;
+    while (!without_gain.stalled(all, 5.0, checks)) ++checks;
+    CHECK(checks == 5);  // the first check is the measure for the four that gain nothing
+    double value = 5.0;
+    for (int check = 0; check < 20; ++check) CHECK(!with_gain.stalled(all, value *= 1.001, check));
+}
+
 }  // namespace
 
 void test_linear() {
+    a_descent_that_gains_nothing_ends();
     response();
     for (const mercer::Level* level : mercer::levels()) {
         for (const std::int64_t d : {1, 3, 17, 70}) {

@@ -366,3 +366,23 @@ def test_an_exponential_has_the_error_of_its_exponent_times_its_size(scale):
     shares = np.array(off) / np.outer(root, root)
     assert (shares <= value_error(kernel, X)).all()
     assert shares.max() > 4.3e5 * 2.0**-53  # what 5,000 factors have without the exponential
+
+
+def one_after_another(term, count, dtype):
+    """The sum of `count` equal terms, each rounded once when it is added, and the exact sum."""
+    total = dtype(0)
+    for _ in range(count):
+        total = dtype(WIDE(total) + WIDE(term))
+    return WIDE(total), WIDE(term) * count
+
+
+def test_long_float32_sums_are_split_as_their_bounds_say():
+    """Equal terms whose additions all round the same way: one sum over all features would leave the bound."""
+    d, c = 16384, np.float32(1.3950917)
+    X = np.full((40, d), c)
+    beta = np.zeros(40)
+    beta[0] = 1.0
+    u, error = gram_for(Linear(), X).product_bound(beta, level=np.float32)
+    whole, true = one_after_another(WIDE(c) ** 2, d, np.float32)
+    assert not (np.abs(u - true) > error).any()
+    assert abs(whole - true) > 2 * error[0]

@@ -9,6 +9,8 @@
 // Contraction of a * b + c does not touch sums of sums. A product must be rounded before it is added here.
 #pragma once
 
+#include "algebra/arithmetic.hpp"
+
 namespace mercer {
 namespace {
 

@@ -1,5 +1,7 @@
 // Python's view of solve/working_set.hpp: a problem at a point that moves, seen through its active variables.
 #include <algorithm>
+#include <memory>
+#include <type_traits>
 
 #include "bind/arguments.hpp"
 #include "solve/working_set.hpp"
@@ -35,14 +37,15 @@ public:
     void choose(AnyArray active) {
         const auto given = vector<const std::int64_t>(active, "active");
         check_range(given.data(), given.shape(0), static_cast<std::int64_t>(size()), "active");
-        active_ = copy(given);
-        view_.active = active_.data();
-        view_.n = static_cast<std::int64_t>(active_.size());
+        active_ = std::make_shared<const std::vector<std::int64_t>>(copy(given));
+        view_.active = active_->data();
+        view_.n = static_cast<std::int64_t>(active_->size());
     }
 
     TupleOf<double, Doubles, Doubles> ends() const {
-        Signals signals;
-        mercer::Ends ends = mercer::ends_of(view_, n_threads_, signals.poll());
+        mercer::Ends ends = unlocked([this](const mercer::ActiveView& view, mercer::Poll& poll) {
+            return mercer::ends_of(view, n_threads_, poll);
+        });
         return nb::make_tuple(ends.violation, as_array(std::move(ends.top)), as_array(std::move(ends.bottom)));
     }
 
@@ -51,17 +54,31 @@ public:
         check_range(kept_.data(), kept_.shape(0), static_cast<std::int64_t>(size()), "kept");
         if (count < 0) refuse("size", "must not be negative");
         std::vector<std::uint8_t> taken = mercer::marked(kept_.data(), kept_.shape(0), size());
-        Signals signals;
-        return as_array(
-            mercer::working_set(view_, given(top, bottom), taken.data(), count, n_threads_, signals.poll()));
+        const mercer::Ends ends = given(top, bottom);
+        return as_array(unlocked([&](const mercer::ActiveView& view, mercer::Poll& poll) {
+            return mercer::working_set(view, ends, taken.data(), count, n_threads_, poll);
+        }));
     }
 
     Indices survivors(AnyArray top, AnyArray bottom) const {
-        Signals signals;
-        return as_array(mercer::survivors(view_, given(top, bottom), n_threads_, signals.poll()));
+        const mercer::Ends ends = given(top, bottom);
+        return as_array(unlocked([&](const mercer::ActiveView& view, mercer::Poll& poll) {
+            return mercer::survivors(view, ends, n_threads_, poll);
+        }));
     }
 
 private:
+    // Calls run(view, poll) without the interpreter's lock. Another thread may call `choose` meanwhile, so that the active
+    // variables are held until the end.
+    template <class Run>
+    std::invoke_result_t<Run, const mercer::ActiveView&, mercer::Poll&> unlocked(Run run) const {
+        const auto held = active_;
+        const mercer::ActiveView view = view_;
+        Signals signals;
+        const nb::gil_scoped_release released;
+        return run(view, signals.poll());
+    }
+
     std::size_t size() const { return p_.shape(0); }
 
     template <class T>
@@ -76,8 +93,9 @@ private:
 
     int n_threads_;
     Values p_, lower_, upper_, d_, beta_, u_;
-    std::vector<std::int64_t> row_, active_;
+    std::vector<std::int64_t> row_;
     std::vector<std::int32_t> group_;
+    std::shared_ptr<const std::vector<std::int64_t>> active_;
     mercer::ActiveView view_{};
 };
 

@@ -34,6 +34,7 @@ TupleOf<Doubles, Doubles> doubled_squares(AnyArray X, AnyArray C, std::int64_t f
     if (first < 0 || first % mercer::kDoubledBlock != 0) refuse("first", "must be a multiple of 64");
     if (end < first || end > n) refuse("end", "must lie between first and the number of rows");
     if (degree < 0) refuse("degree", "must not be negative");
+    if (!(gamma >= 0.0) && inner != "dot") refuse("gamma", "must not be negative");
     check_threads(n_threads);
     const mercer::DoubledKernel kernel{inner_of(inner), inner != "dot", gamma, coef0, scale, constant, degree};
     const auto size = static_cast<std::size_t>(mercer::ceil_div(end - first, mercer::kDoubledBlock) * outputs);

@@ -6,6 +6,7 @@
 
 #include "bind/arguments.hpp"
 #include "simd/dispatch.hpp"
+#include "simd/summation.hpp"
 #include "threads/thread_limit.hpp"
 
 // A file for each subject.
@@ -53,6 +54,9 @@ NB_MODULE(_core, m) {
     m.def("get_num_threads", &mercer_get_num_threads, "Threads a call may use when the user named no number.");
     m.def("thread_limit", &mercer::thread_limit, "The limit that set_num_threads set, else 0.");
     m.def("set_num_threads", &set_num_threads, "n"_a, "Limit the threads of calls for which the user named no number.");
+    m.attr("FEATURES_PER_RUN") = mercer::kRun;
+    m.attr("GROUPS_PER_SUM") = mercer::kGroupsPerSum;
+    m.attr("ROW_BLOCK_BYTES") = mercer::kRowBlockBytes;
     bind_active(m);
     bind_cholesky(m);
     bind_doubled(m);

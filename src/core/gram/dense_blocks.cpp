@@ -8,13 +8,12 @@
 #include "gram/mirror.hpp"
 #include "simd/level_entries.hpp"
 #include "simd/padded.hpp"
+#include "simd/summation.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
 namespace {
 
-// Bytes of packed rows per block: it stays in the second-level cache while panels stream past it.
-constexpr std::int64_t kRowBlockBytes = 640 << 10;
 // Panels that share a block of rows while it is in that cache: 512 columns of 784 features took 38 ns a value with one,
 // 20 ns with eight.
 constexpr std::int64_t kPanelsPerBlock = 8;
@@ -28,10 +27,6 @@ constexpr std::int64_t kElementsPerChunk = 1 << 20;
 // Columns per partial sum where sums run over columns: enough that adding up the partial sums costs little. It fixes
 // the order of summation.
 constexpr std::int64_t kColumnsPerSum = 512;
-
-// Groups of rows per partial sum: rounding errors then grow with a thirty-second of the groups
-// (mercer/gram/rounding.py).
-constexpr std::int64_t kGroupsPerSum = 32;
 
 // Elements that a thread packs at a time, about a tenth of a millisecond: fewer do not wake a second thread.
 constexpr std::int64_t kElementsPerPack = 1 << 16;

@@ -78,7 +78,7 @@ public:
     DcdResult run() {
         DescentStop stop(stop_, n_);
         while (true) {
-            if (visits_ >= stop_.max_epochs * n_) return finish("max_epochs");
+            if (stop.exhausted(visits_)) return finish("max_epochs");
             if (!pass()) return finish("max_seconds");
             if (stop.should_check(worst_, gap_, value_, static_cast<std::int64_t>(active_), visits_)) {
                 const FullCheck all = check_all();

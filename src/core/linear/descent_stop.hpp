@@ -21,6 +21,9 @@ class DescentStop {
 public:
     DescentStop(const DcdStop& stop, std::int64_t n) : stop_(stop), n_(n) {}
 
+    // Whether max_epochs passes are done. The product max_epochs * n could overflow; a quotient cannot.
+    bool exhausted(std::int64_t visits) const { return n_ == 0 || visits / n_ >= stop_.max_epochs; }
+
     // After a pass over `active` rows whose violations and gap shares, each taken just before the row's step, came to
     // `violation` and `gap`. A check costs about a quarter of a pass over all rows.
     bool should_check(double violation, double gap, double value, std::int64_t active, std::int64_t visits) {

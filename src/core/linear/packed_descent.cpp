@@ -96,7 +96,7 @@ public:
     DcdResult run() {
         DescentStop stop(stop_, n_);
         while (true) {
-            if (visits_ >= stop_.max_epochs * n_) return finish("max_epochs");
+            if (stop.exhausted(visits_)) return finish("max_epochs");
             if (!pass()) return finish("max_seconds");
             const double of_bias = held_ ? gap_of_bias() : 0.0;
             const bool near = !held_ || std::abs(slope_of_b()) <= stop_.tol * curvature_of_b_;

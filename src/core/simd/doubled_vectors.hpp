@@ -1,6 +1,8 @@
 // Products in twice the precision, lane by lane, and exp. For level.cpp only.
 #pragma once
 
+#include <limits>
+
 #include "algebra/doubled.hpp"
 #include "simd/simd.hpp"
 
@@ -52,17 +54,18 @@ constexpr double kInverseLow[kDoubledTerms] = {0.0,
                                                0x1.a01a01a01a01ap-73,
                                                0x1.a01a01a01a01ap-76};
 constexpr double kLn2[] = {0x1.62e42fefa38p-1, 0x1.ef35793c76p-45, 0x1.cc01f97b57a08p-87};
-// Exponents below have values that float64 cannot hold.
+// Values of exponents below, and of exponents above its opposite, leave the range of float64.
 constexpr double kLowestExponent = -700.0;
 
-// exp(t) for t <= 0, right to 2^-98 of its value; 0 where it is below 1e-304.
+// exp(t) for t <= 0, right to 2^-98 of its value; 0 where it is below 1e-304, NaN where t is NaN.
 //
 // exp(t) = 2^n exp(j/16) exp(r), |r| <= 1/32. Terms r^k/k! for k from 9 to 15 are below 2^-63, so that float64 holds them
 // to 2^-115; those after are below 2^-124.
 inline DoubledVec exp_negative(const DoubledVec& t) {
     constexpr double kLog2OfE = 1.4426950408889634074, kMagic = 6755399441055744.0;  // 1.5 * 2^52
-    const auto low_enough = t.high < kLowestExponent;
-    const Vec<double> high = low_enough ? Vec<double>{} : t.high, low = low_enough ? Vec<double>{} : t.low;
+    // The table below has places for these exponents only: no other may reach it, NaN least of all.
+    const auto in_range = (t.high >= kLowestExponent) & (t.high <= -kLowestExponent);
+    const Vec<double> high = in_range ? t.high : Vec<double>{}, low = in_range ? t.low : Vec<double>{};
     const Vec<double> shifted = rounded(high * kLog2OfE) + kMagic, n = shifted - kMagic;
     DoubledVec r = DoubledVec::of_sum(high, -(n * kLn2[0]));
     r = r.plus({low, Vec<double>{}});
@@ -84,7 +87,9 @@ inline DoubledVec exp_negative(const DoubledVec& t) {
     }
     value = times(value, DoubledVec{load(factor[0]), load(factor[1])});
     const Vec<double> power = bits_as<double>(bits<double>(splat<double>(1.0)) + (bits<double>(shifted) << 52));
-    return {low_enough ? Vec<double>{} : value.high * power, low_enough ? Vec<double>{} : value.low * power};
+    constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+    const Vec<double> outside = t.high < kLowestExponent ? Vec<double>{} : splat<double>(kNan);
+    return {in_range ? value.high * power : outside, in_range ? value.low * power : outside};
 }
 
 }  // namespace

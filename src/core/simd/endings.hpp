@@ -73,7 +73,7 @@ MERCER_INLINE void exp2_negative(Vec<T> (&x)[count]) {
     }
 #pragma GCC unroll 8
     for (int i = 0; i < count; ++i) {
-        const Vec<T> value = bits_as<T>(bits<T>(p[i]) + bits<T>(shifted[i]));
+        const Vec<T> value = bits_as<T>(wrapping_sum<T>(bits<T>(p[i]), bits<T>(shifted[i])));
         x[i] = x[i] < E::lowest ? Vec<T>{} : value;
     }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 #include "simd/endings.hpp"
 #include "simd/level.hpp"
@@ -14,11 +15,11 @@ namespace {
 // 2^x of any x; infinite where it overflows.
 template <int count>
 MERCER_INLINE void exp2_any(Vec<double> (&x)[count]) {
-    constexpr double kHighest = 1023.0;
+    constexpr double kHighest = 1023.0, kInfinite = std::numeric_limits<double>::infinity();
     Vec<double> clamped[count];
     for (int i = 0; i < count; ++i) clamped[i] = smaller<double>(x[i], splat<double>(kHighest));
     exp2_negative<double>(clamped);
-    for (int i = 0; i < count; ++i) x[i] = x[i] > kHighest ? splat<double>(__builtin_inf()) : clamped[i];
+    for (int i = 0; i < count; ++i) x[i] = x[i] > kHighest ? splat<double>(kInfinite) : clamped[i];
 }
 
 // to[p] += one rate's part of the exponents of 2 of every player's factor at one row, `size` places apart.

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "algebra/arithmetic.hpp"
+
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
 #endif
@@ -182,6 +184,13 @@ inline Vec<IndexOf<T>> bits(Vec<T> v) {
 template <class T>
 inline Vec<T> bits_as(Vec<IndexOf<T>> v) {
     return __builtin_bit_cast(Vec<T>, v);
+}
+
+// The sum modulo 2^w of integers of w bits. Signed addition that overflows would be undefined.
+template <class T>
+inline Vec<IndexOf<T>> wrapping_sum(Vec<IndexOf<T>> a, Vec<IndexOf<T>> b) {
+    using Unsigned = Vec<std::make_unsigned_t<IndexOf<T>>>;
+    return __builtin_bit_cast(Vec<IndexOf<T>>, __builtin_bit_cast(Unsigned, a) + __builtin_bit_cast(Unsigned, b));
 }
 
 // The first n < lanes elements and zeros: for the ends of rows that are not padded.

@@ -5,6 +5,7 @@
 #include "simd/endings.hpp"
 #include "simd/level.hpp"
 #include "simd/simd.hpp"
+#include "simd/summation.hpp"
 
 namespace mercer {
 namespace {
@@ -43,10 +44,6 @@ struct Distance2 {
         return sum + difference * difference;
     }
 };
-
-// float32 sums run over this many features at a time, so that their rounding errors grow with the features in a run
-// plus the number of runs, not with all features (mercer/gram/rounding.py relies on it).
-constexpr std::int64_t kRun = 64;
 
 template <class T, class Inner>
 MERCER_INLINE void sum_run(const T* row, const T* column, std::int64_t d, Vec<T> (&left)[kTileRows],

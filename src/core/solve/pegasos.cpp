@@ -247,7 +247,7 @@ void draw_rows(std::uint64_t seed, std::uint64_t stream, std::int64_t first, std
         begin[static_cast<std::size_t>(g)] = i;
     }
     for (std::int64_t k = 0; k < count; ++k) {
-        const double u = random.uniform(static_cast<std::uint64_t>(first + k));
+        const double u = random.uniform(static_cast<std::uint64_t>(first) + static_cast<std::uint64_t>(k));
         const double target = u * total;
         std::int64_t i = begin[static_cast<std::size_t>(std::min(n - 1, static_cast<std::int64_t>(u * cells)))];
         while (i > 0 && cumulative[i - 1] > target) --i;

@@ -1,4 +1,4 @@
-// What the steps of smo.cpp and joint.cpp share.
+// What the steps of smo.cpp and joint_ascent.cpp share.
 #pragma once
 
 #include <cstdint>

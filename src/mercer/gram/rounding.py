@@ -23,19 +23,21 @@ from typing import Any
 
 import numpy as np
 
+from mercer import _core
 from mercer.arrays import Floats, Precision
 from mercer.kernels import Recipe
 
 # Unit roundoffs, half of a last digit of 1: 2⁻²⁴ and 2⁻⁵³.
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64).eps) / 2
-# Terms of a float32 sum before it is added to another one (kRun of src/core/simd/tiles.hpp).
-_RUN = 64
+# Terms of a float32 sum before it is added to another one (src/core/simd/summation.hpp).
+_RUN = _core.FEATURES_PER_RUN
 # Roundings of a kernel value after its inner sum, and of the at most twelve products that a tile sums.
 _ENDING = 24
-# Float64 sums run over at most 32 tiles before they are added up (kGroupsPerSum of src/core/gram/dense_blocks.cpp).
-# Such a sum has at least this many rows, unless this many bytes hold fewer, and always a tile of six
-# (kRowBlockBytes). Sparse rows are added in strips of at least eight.
-_TILES, _SUMMED_ROWS, _SUMMED_BYTES, _TILE_ROWS, _STRIP_ROWS = 32, 64, 640 << 10, 6, 8
+# Float64 sums run over at most this many tiles before they are added up (src/core/simd/summation.hpp).
+_TILES = _core.GROUPS_PER_SUM
+# Such a sum has at least this many rows, unless this many bytes hold fewer, and always a tile of six. Sparse rows are
+# added in strips of at least eight.
+_SUMMED_ROWS, _SUMMED_BYTES, _TILE_ROWS, _STRIP_ROWS = 64, _core.ROW_BLOCK_BYTES, 6, 8
 # max over D of D 2^-D, and exponents below which the core returns 0.
 _MOST_TIMES_POWER, _LOWEST_EXPONENT = 0.531, 130.0
 # An error of an exponent up to here changes a power of two by less than 1.1 times what its derivative says.
