@@ -1,34 +1,57 @@
-"""Seeded faults: each must be caught by the tests beside it. `python tests/mutants.py [words of a name or file]`.
+"""Slips at random sites of the sources: does a test notice?
 
-A mutant is a text of the source and what a slip would have made of it (tests/faults/). The source is copied to a
-temporary folder, the slip is made there, and the tests are run against the copy: they must fail. Mutants of the core
-are built with CMake and Ninja, where there are both. The whole takes about twenty minutes, so it is not part of the
-default suite; `tests/test_mutants.py` is, which asks that every text is still found.
+    python tests/mutants.py --random 150 --seed 7          of all sources, Python and C++
+    python tests/mutants.py --random 40 certificates gram  where the path of the file holds one of these words
+    python tests/mutants.py --random 20 --language cpp
+    python tests/mutants.py --record                       record which tests call which functions, again
+
+A slip changes a comparison, an operator or a constant, forgets a term, or leaves a call out (mutation/sites.py). It is
+made in a copy of the sources, and tests run against the copy. For Python, these are the tests that call the function
+with the slip, those in the folder of the same name first, then the quickest, until --seconds of processor time are
+spent; a run of the whole suite records them first (some minutes, kept in build/mutants until the sources change). For
+C++, these are the core's own tests and the folders of _CORE_TESTS. Survivors are printed, to be judged: a slip that
+changes no answer is equivalent, any other shows that a test is missing.
 """
 
 from __future__ import annotations
 
+import argparse
+import hashlib
 import importlib.util
+import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 
-from faults.certificates import CERTIFICATES
-from faults.core import CORE
-from faults.devices import DEVICES
-from faults.files import FILES
-from faults.fitting import FITTING
-from faults.kernels import KERNELS
-from faults.mutant import Mutant
-from faults.prediction import PREDICTION
-from faults.solvers import SOLVERS
+from mutation.sites import Site, all_sites
 
 ROOT = Path(__file__).resolve().parent.parent
-MUTANTS = [*CERTIFICATES, *SOLVERS, *KERNELS, *FITTING, *PREDICTION, *FILES, *CORE, *DEVICES]
-
+_KEPT = ROOT / "build" / "mutants"
+# Which folders of tests reach a folder of the core.
+_CORE_TESTS = {
+    "algebra": ["tests/core", "tests/gram", "tests/solvers/least_squares", "tests/compression"],
+    "explain": ["tests/core", "tests/explain"],
+    "gram": ["tests/core", "tests/gram", "tests/data", "tests/compression"],
+    "linear": ["tests/core", "tests/solvers/linear", "tests/certificates", "tests/estimators"],
+    "simd": ["tests/core", "tests/gram", "tests/solvers/dual", "tests/explain", "tests/compression"],
+    "solve": [
+        "tests/core",
+        "tests/solvers/dual",
+        "tests/held_out",
+        "tests/certificates",
+        "tests/promises/test_false_claims.py",
+    ],
+    "text": ["tests/data", "tests/files", "tests/cli"],
+    "threads": ["tests/core", "tests/promises/test_interrupt.py"],
+}
 # Runs the tests against PYTHONPATH alone: an editable install would otherwise be imported instead.
 _RUN = """
 import sys
@@ -41,95 +64,166 @@ sys.exit(pytest.main([*options, *sys.argv[2:]]))
 """
 
 
-def tests_fail(folder: Path, tests: tuple[str, ...]) -> bool:
-    """Whether some test fails against the copy; an error of another kind is raised."""
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src"), "HYPOTHESIS_PROFILE": "default"}
-    command = [sys.executable, "-c", _RUN, str(folder), *tests]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 2):  # passed, failed, or could not even be collected
-        raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    if done.returncode:
-        print(
-            "".join(f"          {line}\n" for line in done.stdout.splitlines() if "FAILED" in line), end="", flush=True
-        )
-    return done.returncode != 0
+class Tests:
+    """Which tests call a function, and how long each takes."""
+
+    def __init__(self, records: list[dict[str, dict[str, list[str]]]]) -> None:
+        self.callers: dict[str, set[str]] = {}
+        self.seconds: dict[str, float] = {}
+        for record in records:
+            self.seconds.update(record["seconds"])  # type: ignore[arg-type]
+            for test, functions in record["tests"].items():
+                for function in [*functions, *record["shared"].get(test.partition("::")[0], ())]:
+                    self.callers.setdefault(function, set()).add(test)
+
+    def chosen(self, site: Site, seconds: float) -> list[str]:
+        """Return tests that call the function of a site: mirrored folder first, then the quickest, within a time."""
+        folder = site.file.removeprefix("src/mercer/").rpartition("/")[0].split("/")[0]
+        name = Path(site.file).stem
+
+        def order(test: str) -> tuple[bool, bool, float]:
+            return name not in test, not test.startswith(f"tests/{folder}"), self.seconds[test]
+
+        found, spent = [], 0.0
+        for test in sorted(self.callers.get(f"{site.file}:{site.function}", ()), key=order):
+            if spent + self.seconds[test] <= seconds:
+                spent += self.seconds[test]
+                found.append(test)
+        return found
 
 
-def applied(folder: Path, mutant: Mutant) -> str:
-    """Make the slip in the copy; returns the text as it was."""
-    path = folder / mutant.file
-    text = path.read_text()
-    if text.count(mutant.old) != 1:
-        raise LookupError(f"the file holds {mutant.old!r} {text.count(mutant.old)} times")
-    path.write_text(text.replace(mutant.old, mutant.new))
-    return text
+def source_key(paths: list[str]) -> str:
+    """Name the state of the sources and of the tests, and which of these are run."""
+    key = hashlib.sha256(repr(paths).encode())
+    for path in sorted([*ROOT.glob("src/mercer/**/*.py"), *ROOT.glob("tests/**/*.py")]):
+        key.update(path.read_bytes())
+    return key.hexdigest()[:16]
 
 
-def core_of(source: Path) -> Path:
-    """The compiled core beside a source tree, or the installed one."""
-    found = sorted((source / "mercer").glob("_core*.so")) + sorted((source / "mercer").glob("_core*.pyd"))
-    if found:
-        return found[0]
-    spec = importlib.util.find_spec("mercer._core")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin)
+def recorded(again: bool, paths: list[str]) -> Tests:
+    """Return which tests call what, from an earlier run on the same sources or from one that is made now."""
+    folder = _KEPT / source_key(paths)
+    if again or not any(folder.glob("*.json")):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        print("recording which tests call which functions …", flush=True)
+        environment = {**os.environ, "MERCER_RECORD": str(folder)}
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "mutation.record", "--no-header", "--tb=line", *paths]
+        environment["PYTHONPATH"] = str(ROOT / "tests")
+        subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    return Tests([json.loads(path.read_text()) for path in folder.glob("*.json")])
 
 
-def build(folder: Path) -> None:
-    """Compile the copy's core into its package."""
-    nanobind = subprocess.run(
-        [sys.executable, "-m", "nanobind", "--cmake_dir"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    work = folder / "build"
-    if not work.exists():
-        options = [f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind}", "-DCMAKE_BUILD_TYPE=Release"]
-        subprocess.run(["cmake", "-S", folder, "-B", work, "-G", "Ninja", *options], check=True, capture_output=True)
-    subprocess.run(["ninja", "-C", work], check=True, capture_output=True)
-    for made in [*work.glob("_core*.so"), *work.glob("_core*.pyd")]:
-        shutil.copy2(made, folder / "src" / "mercer")
+class Copy:
+    """A copy of the sources in which slips are made and tried, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("src", "tests/core"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))
+        for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
+            shutil.copy2(ROOT / name, folder)
+        spec = importlib.util.find_spec("mercer._core")
+        assert spec is not None
+        assert spec.origin is not None
+        self.core = Path(shutil.copy2(spec.origin, folder / "src" / "mercer"))
+        self.kept = self.core.read_bytes()
+
+    def build(self, tests: bool) -> bool:
+        """Compile the core into the copy's package, or its own tests; whether it compiles."""
+        options = [f"-DMERCER_TESTS={'ON' if tests else 'OFF'}", f"-DPython_EXECUTABLE={sys.executable}"]
+        if not tests:
+            asked = [sys.executable, "-m", "nanobind", "--cmake_dir"]
+            options.append("-Dnanobind_DIR=" + subprocess.run(asked, capture_output=True, text=True).stdout.strip())
+        work = self.folder / "build"
+        configured = ["cmake", "-S", self.folder, "-B", work, "-G", "Ninja", "-DMERCER_FUZZ_SECONDS=1", *options]
+        for command in (configured, ["cmake", "--build", work, *([] if tests else ["--target", "_core"])]):
+            if subprocess.run(command, capture_output=True).returncode:
+                return False
+        for made in [] if tests else work.glob("_core*.so"):
+            shutil.copy2(made, self.core)
+        return True
+
+    def fails(self, tests: list[str]) -> bool:
+        """Whether some test fails against the copy."""
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "HYPOTHESIS_PROFILE": "default"}
+        command = [sys.executable, "-c", _RUN, str(self.folder), *tests]
+        try:
+            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+        except subprocess.TimeoutExpired:
+            return True
+        return done.returncode != 0
+
+    def tried(self, site: Site, tests: Tests, seconds: float) -> str:
+        """Make a slip, run the tests, take it back; what came of it."""
+        path = self.folder / site.file
+        before = path.read_text()
+        path.write_text(site.applied(before))
+        try:
+            if site.file.startswith("src/mercer/"):
+                chosen = tests.chosen(site, seconds)
+                if not chosen:
+                    return "untested"
+                return "killed" if self.fails(chosen) else f"SURVIVED {len(chosen)} tests"
+            return self.tried_in_core(site)
+        finally:
+            path.write_text(before)
+            self.core.write_bytes(self.kept)
+
+    def tried_in_core(self, site: Site) -> str:
+        if not self.build(tests=True):
+            return "not compiled"
+        core_tests = ["ctest", "--test-dir", str(self.folder / "build"), "--stop-on-failure", "--timeout", "100"]
+        if subprocess.run(core_tests, capture_output=True).returncode:
+            return "killed"
+        if not self.build(tests=False):
+            return "not compiled"
+        folders = _CORE_TESTS[site.file.removeprefix("src/core/").split("/")[0]]
+        return "killed" if self.fails(folders) else "SURVIVED"
 
 
-def main(words: list[str]) -> int:
-    """Try the mutants whose name or file holds one of the words; how many survived or could not be made."""
-    chosen = [one for one in MUTANTS if not words or any(word in one.name or word in one.file for word in words)]
-    tools = shutil.which("cmake") and shutil.which("ninja") and importlib.util.find_spec("nanobind")
-    wrong = 0
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="parts of the paths of files to choose from")
+    parser.add_argument("--random", type=int, default=40, metavar="N", help="how many slips (default 40)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--language", choices=["python", "cpp", "both"], default="both")
+    parser.add_argument("--share", type=float, default=0.2, help="of C++ among both (default 0.2)")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="processor time of the tests of a slip (default 30)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="slips tried at a time")
+    parser.add_argument("--record", action="store_true", help="record the tests' calls again")
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="which tests are recorded (default: all)")
+    given = parser.parse_args()
+
+    rng = random.Random(given.seed)
+    compiled = {"python": 0, "cpp": given.random, "both": round(given.share * given.random)}[given.language]
+    sites = []
+    for language, count in (("python", given.random - compiled), ("cpp", compiled)):
+        found = list(all_sites(ROOT, given.words, language)) if count else []
+        sites += rng.sample(found, min(count, len(found)))
+    tests = recorded(given.record, given.tests) if compiled < given.random else Tests([])
+
+    began, counts, copies = time.monotonic(), Counter[str](), SimpleQueue[Copy]()
     with tempfile.TemporaryDirectory(prefix="mercer-mutants-") as temporary:
-        folder = Path(temporary)
-        source = Path(os.environ.get("MERCER_MUTANTS_SOURCE", ROOT / "src"))
-        shutil.copytree(source, folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        for extra in ("CMakeLists.txt", "pyproject.toml", "README.md"):
-            shutil.copy2(source.parent / extra if (source.parent / extra).exists() else ROOT / extra, folder)
-        core = core_of(source)
-        shutil.copy2(core, folder / "src" / "mercer" / core.name)
-        kept = (folder / "src" / "mercer" / core.name).read_bytes()
-        failing: dict[str, bool] = {}  # without any mutant
-        for mutant in chosen:
-            compiled = mutant.file.startswith("src/core/")
-            if compiled and not tools:
-                print(f"left out  {mutant.name}: needs cmake, ninja and nanobind", flush=True)
-                continue
-            for test in mutant.tests:
-                if test not in failing:
-                    failing[test] = tests_fail(folder, (test,))
+        for job in range(given.jobs):
+            copies.put(Copy(Path(temporary) / str(job)))
+
+        def one(site: Site) -> tuple[Site, str]:
+            copy = copies.get()
             try:
-                if any(failing[test] for test in mutant.tests):
-                    raise LookupError("its tests fail without it")
-                before = applied(folder, mutant)
-                if compiled:
-                    build(folder)
-                verdict = "caught" if tests_fail(folder, mutant.tests) else "SURVIVED"
-                (folder / mutant.file).write_text(before)
-            except LookupError as error:
-                verdict = f"UNTRIED ({error})"
-            if compiled:
-                (folder / "src" / "mercer" / core.name).write_bytes(kept)
-            wrong += verdict != "caught"
-            print(f"{verdict:9} {mutant.file}: {mutant.name}", flush=True)
-    print(f"{len(chosen)} mutants, {wrong} not caught")
-    return wrong
+                return site, copy.tried(site, tests, given.seconds)
+            finally:
+                copies.put(copy)
+
+        with ThreadPoolExecutor(given.jobs) as pool:
+            for site, verdict in pool.map(one, sites):
+                counts[verdict.split()[0]] += 1
+                print(f"{verdict:22} {site.shown((ROOT / site.file).read_text())}", flush=True)
+    print(f"{dict(counts)} in {time.monotonic() - began:.0f} s")
+    return 1 if counts["SURVIVED"] or counts["untested"] else 0
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(sys.argv[1:]), 1))
+    sys.exit(main())

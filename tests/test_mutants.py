@@ -1,28 +1,97 @@
-"""The list of seeded faults follows the code: every text is there once, and so is every test beside it."""
+"""Slips are drawn where they say, one at a time, and what is recorded of tests is what they call."""
 
 import ast
-from collections import Counter
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
-import pytest
+from mutation.sites import all_sites, cpp_sites, python_sites
 
-from mutants import MUTANTS, ROOT
+ROOT = Path(__file__).resolve().parent.parent
 
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
-def test_a_seeded_fault_can_be_made_and_tried(mutant):
-    """If this fails after a change of the code: bring tests/faults/ up to date, and try `python tests/mutants.py`."""
-    assert (ROOT / mutant.file).read_text().count(mutant.old) == 1
-    assert mutant.new != mutant.old
-    for test in mutant.tests:
-        path, _, function = test.partition("::")
-        assert (ROOT / path).exists(), test
-        if function:
-            tree = ast.parse(Path(ROOT / path).read_text())
-            assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
+MODULE = '''"""A module."""
+LIMIT = 3
 
 
-def test_they_are_forty_different_ones():
-    assert len(MUTANTS) >= 40
-    assert max(Counter(mutant.name for mutant in MUTANTS).values()) == 1
-    assert max(Counter((mutant.file, mutant.old) for mutant in MUTANTS).values()) == 1
+def largest(values: list[int], limit: int = 5) -> int:
+    """Return one."""
+    total = 0
+    for value in values:
+        if value < limit and value is not None:
+            total += max(value, 2 * limit - 1)
+    if total > 9:
+        raise ValueError(f"{total + 1} is too much" + "!")
+    return total
+'''
+
+
+def slips(find, text, tmp_path, name):
+    path = tmp_path / name
+    path.write_text(text)
+    return {site.applied(text).splitlines()[site.line - 1].strip() for site in find(path, tmp_path)}
+
+
+def test_every_kind_of_slip_is_made_in_python(tmp_path):
+    made = slips(python_sites, MODULE, tmp_path, "module.py")
+    assert {
+        "if value <= limit and value is not None:",
+        "if value < limit or value is not None:",
+        "if value < limit and value is None:",
+        "if not (value < limit and value is not None):",
+        "if (value < limit):",
+        "total += min(value, 2 * limit - 1)",
+        "total += max(value, 2 * limit + 1)",
+        "total += max(value, (2 * limit))",
+        "total += max(value, 2 / limit - 1)",
+        "total += max(value, 3 * limit - 1)",
+        "pass",
+        "total = 1",
+        "if total >= 9:",
+        "if total > 10:",
+        "def largest(values: list[int], limit: int = 6) -> int:",
+    } <= made
+    assert not [line for line in made if "too much" in line or "LIMIT" in line]  # messages and constants of the module
+
+
+def test_every_kind_of_slip_is_made_in_cpp(tmp_path):
+    text = (
+        "// a < b\ntemplate <class T>\nint f(int a, int b) {\n    return a < b && true ? std::max(a, b) : a - b;\n}\n"
+    )
+    assert slips(cpp_sites, text, tmp_path, "file.cpp") == {
+        "return a <= b && true ? std::max(a, b) : a - b;",
+        "return a < b || true ? std::max(a, b) : a - b;",
+        "return a < b && false ? std::max(a, b) : a - b;",
+        "return a < b && true ? std::min(a, b) : a - b;",
+        "return a < b && true ? std::max(a, b) : a + b;",
+    }
+
+
+def test_every_slip_in_certificates_is_python():
+    sites = list(all_sites(ROOT, ["certificates/"], "python"))
+    assert len(sites) > 500
+    for site in sites[::7]:
+        text = (ROOT / site.file).read_text()
+        assert site.applied(text) != text
+        ast.parse(site.applied(text))
+        starts = [getattr(node, "lineno", 0) for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        assert site.function <= site.line
+        assert any(start >= site.function for start in starts)
+
+
+def test_what_tests_call_is_recorded(tmp_path):
+    (tmp_path / "test_small.py").write_text(
+        "import pytest\nfrom mercer.losses import Squared\nfrom mercer.arrays import gamma\n\n"
+        "@pytest.fixture(scope='module')\ndef loss():\n    return Squared()\n\n"
+        "def test_one(loss):\n    gamma(3)\n\ndef test_two():\n    pass\n"
+    )
+    environment = {**os.environ, "MERCER_RECORD": str(tmp_path), "PYTHONPATH": str(ROOT / "tests")}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "mutation.record", "-p", "no:cacheprovider"]
+    subprocess.run([*command, "-c", os.devnull, "--rootdir", tmp_path, tmp_path], env=environment, check=True)
+    record = json.loads(next(tmp_path.glob("*.json")).read_text())
+    text = (ROOT / "src/mercer/arrays.py").read_text().splitlines()
+    called = {test.partition("::")[2]: functions for test, functions in record["tests"].items()}
+    lines = [int(place.split(":")[1]) for place in called["test_one"] if "mercer/arrays.py" in place]
+    assert any(text[line - 1].startswith("def gamma(") for line in lines)
+    assert not [place for place in called["test_two"] if "mercer/arrays.py" in place]
