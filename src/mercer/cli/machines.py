@@ -36,6 +36,8 @@ CLASSIFIERS: Final = ("c_svc", "nu_svc", "linear_svc", "rls_classifier")
 REGRESSORS: Final = ("epsilon_svr", "nu_svr", "linear_svr", "quantile_svr", "rls")
 # Options that LIBSVM does not have, and what they are called in Python where that differs.
 OWN_OPTIONS: Final = {name: name for name in ("slack", "bias", "multiclass", "loss", "lam")} | {"quantile": "quantiles"}
+# What these are for LIBSVM's machines, which its files hold.
+_IN_LIBSVM: Final = {"slack": "l1", "bias": "free", "multiclass": "ovo", "loss": "epsilon_insensitive"}
 _BIASES: Final = {"free": True, "none": False, "regularized": "regularized"}
 
 
@@ -54,7 +56,9 @@ def machine_name(text: str) -> str:
 
 def is_own(args: argparse.Namespace) -> bool:
     """Whether the options ask for what LIBSVM does not have."""
-    return args.machine not in LIBSVM_MACHINES or any(getattr(args, name) is not None for name in OWN_OPTIONS)
+    return args.machine not in LIBSVM_MACHINES or any(
+        getattr(args, name) not in (None, _IN_LIBSVM.get(name)) for name in OWN_OPTIONS
+    )
 
 
 def machine_of(model: Estimator) -> Estimator:

@@ -37,7 +37,7 @@ from mercer.unsupervised.learner import Learner
 _KEPT = frozenset(
     [
         *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
-        *("_per_class_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "epsilon_", "nu_"),
+        *("_per_class_", "_trained_as_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "epsilon_", "nu_"),
         *("equivalent_C_", "_loss_", "lam_", "best_params_"),
     ]
 )

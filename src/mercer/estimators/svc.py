@@ -28,6 +28,7 @@ from mercer.fitting.families.pairwise import (
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
+from mercer.fitting.pipeline.state import Tested, fitted
 from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
 from mercer.gram.pair_place import Layout
@@ -37,6 +38,15 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hulls import solve_hard_margin
+
+_BIASES, _SCHEMES = (True, False, "regularized"), ("ovo", "ovr", *JOINT)
+
+
+def _is_note(value: Any, _: Any) -> bool:
+    """Tell whether a file's note of what a fit used is one that `SVC._conclude` could have made."""
+    choices = {"slack": ("none", "l1", "l2"), "bias": _BIASES, "multiclass": _SCHEMES}
+    known = isinstance(value, dict) and value.keys() == choices.keys()
+    return known and all(type(value[name]) in (str, bool) and value[name] in choices[name] for name in choices)
 
 
 @shared_docs
@@ -104,6 +114,8 @@ class SVC(PairwiseClassifier):
     bias: bool | str = True
     theta: float | None = None
     multiclass: str = "ovo"
+
+    FITTED = fitted(_trained_as_=Tested(must="be the slack, bias and multiclass of a fit", holds=_is_note))
 
     # --- training --------------------------------------------------------------------------------------------------
 
@@ -186,6 +198,8 @@ class SVC(PairwiseClassifier):
         return np.asarray(price(self, float(fit.merged.weight.sum())) * fit.target.factor[fit.merged.y])
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
+        slack = "none" if self._hard else self.slack
+        self._trained_as_ = {"slack": slack, "bias": self.bias, "multiclass": self.multiclass}
         if self._joint:
             C = self._joint_price(fit)[:, None]
             table = joint_table(solved[0])
@@ -252,8 +266,8 @@ class SVC(PairwiseClassifier):
         if self.probability not in (False, "deprecated"):
             raise ValueError(f"probability={self.probability!r} is not available. {PROBABILITIES.format(name='SVC')}")
         one_of("slack", self.slack, ("l1", "l2"))
-        one_of("bias", self.bias, (True, False, "regularized"))
-        one_of("multiclass", self.multiclass, ("ovo", "ovr", *JOINT))
+        one_of("bias", self.bias, _BIASES)
+        one_of("multiclass", self.multiclass, _SCHEMES)
         if self._joint:
             self._check_joint()
         super()._check_parameters()

@@ -22,7 +22,9 @@ from mercer.data.labels import to_dual_coef
 from mercer.data.table import Table
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.files.model import Estimator
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel
+from mercer.tables.asked import ask
 
 # One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
 MACHINES: Final = {
@@ -93,6 +95,7 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
         machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))
         machine.n_support_ = freeze(np.array(model.nr_sv[::-1] if two else model.nr_sv, dtype=np.int32))
         machine.class_weight_ = freeze(np.ones(model.nr_class))
+        machine._per_class_ = False
     else:
         machine.n_support_ = freeze(np.array([n], dtype=np.int32))
         if model.svm_type == "one_class":
@@ -113,8 +116,13 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
         The order of the classes in the file, LIBSVM's being that of their first appearance. Without it, two classes
         stand with the second of `classes_` first, so that decision values keep their sign, more as in `classes_`.
     """
-    check_is_fitted(machine)
-    return _model(machine, label_order, *libsvm_kernel(machine.kernel_))
+    svm_type = _svm_type(machine)
+    if getattr(machine, "break_ties", False) and len(machine.classes_) > 2:
+        raise TypeError(
+            f"this {type(machine).__name__} has break_ties=True, but LIBSVM gives a tie of votes to the first class; "
+            "set break_ties=False, or save it as .mercer, ONNX or C"
+        )
+    return _model(machine, svm_type, label_order, *libsvm_kernel(machine.kernel_))
 
 
 def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
@@ -122,15 +130,30 @@ def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
 
     Its support vectors are the numbers of the rows.
     """
+    return _model(machine, _svm_type(machine), label_order, "precomputed", {})
+
+
+def _svm_type(machine: Estimator) -> str:
+    """LIBSVM's name of a fitted machine; TypeError, with what to do instead, for all others."""
     check_is_fitted(machine)
-    return _model(machine, label_order, "precomputed", {})
-
-
-def _model(machine: Estimator, label_order: Any, kernel_type: str, numbers: dict[str, float]) -> LibsvmModel:
     name = type(machine).__name__
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
-    if svm_type is None:
-        raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}")
+    if svm_type is not None and type(machine).__module__.startswith("mercer."):
+        return svm_type
+    inner = ask(machine).machine
+    if inner is not machine:
+        raise TypeError(
+            f"a LIBSVM file holds a machine alone, not the {name} around a {type(inner).__name__}; give the machine, "
+            "mercer.ask(model).machine, and change rows before they are predicted as mercer.ask(model).rows(X) does"
+        )
+    linear = "LIBLINEAR's file holds it" if name in ("LinearSVC", "LinearSVR") else "save it as .mercer"
+    raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}; {linear}")
+
+
+def _model(
+    machine: Estimator, svm_type: str, label_order: Any, kernel_type: str, numbers: dict[str, float]
+) -> LibsvmModel:
+    name = type(machine).__name__
     if hasattr(machine, "_compression_"):
         raise TypeError(
             "a LIBSVM file lists training samples by class, and a compressed machine has none; save it as .mercer, "
@@ -147,9 +170,10 @@ def _model(machine: Estimator, label_order: Any, kernel_type: str, numbers: dict
             raise ValueError(f"LIBSVM's files hold one output, but this {name} has {len(rho)}; fit one for each")
         return replace(plain, prob_a=prob_a, density_marks=marks)
     labels = integer_classes(machine.classes_, "LIBSVM")
-    if len(rho) != len(labels) * (len(labels) - 1) // 2:
+    if len(labels) > 2 and has_function_per_class(machine):
         raise TypeError(
-            f"LIBSVM's files hold a machine for each pair of classes, but this {name} has {len(rho)} for {len(labels)}"
+            f"LIBSVM's files hold a machine for each pair of classes, but this {name} has a function for each of its "
+            f"{len(labels)} classes; fit it with multiclass='ovo', or save it as .mercer, ONNX or C"
         )
     counts = [int(n) for n in machine.n_support_]
     if len(labels) == 2:

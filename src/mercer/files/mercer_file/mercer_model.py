@@ -19,6 +19,7 @@ from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.mercer_file.model_file import machines_in
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.rkhs import Expansion
 from mercer.runtime.optional import require
@@ -247,10 +248,9 @@ def _vectors(machine: Estimator, expansion: Expansion, labels: list[str] | None)
         facts["compressed_from"], facts["error"] = machine.compression_.n_vectors_before, machine.compression_.error
     n_outputs = len(expansion.b)
     names = [f"output {k}" for k in range(n_outputs)]
-    if labels is not None and hasattr(machine, "support_") and getattr(machine, "multiclass", "ovo") == "ovo":
-        names = pair_names(labels)
-    elif labels is not None and len(labels) == n_outputs:
-        names = labels
+    if labels is not None and n_outputs > 1:
+        pairs = hasattr(machine, "break_ties") and not has_function_per_class(machine)
+        names = pair_names(labels) if pairs else labels
     if hasattr(machine, "rkhs_norm_"):
         return facts | margins_told(np.atleast_1d(machine.rkhs_norm_), names)
     return facts if expansion.vectors is None else facts | margins_told(expansion.norms(), names)

@@ -96,13 +96,22 @@ class PlaneDuals:
 
 def dual_planes(machine: Machine) -> list[Pair]:
     """The planes of a machine with α as it was fitted, whatever its parameter says since."""
-    # A joint machine has a certificate and no status of its duals.
-    k, per_class = len(machine.classes_), has_function_per_class(machine)
-    found = planes(k, per_class)
-    joint = per_class and hasattr(machine, "certificate_") and not hasattr(machine, "_standing_")
-    if k > 2 and (joint or len(found) != len(machine.intercept_)):
-        raise ValueError(without_planes("multiclass", getattr(machine, "multiclass", None), "'ovo' or 'ovr'"))
-    return found
+    k, multiclass = len(machine.classes_), trained_as(machine, "multiclass", "ovo")
+    if k > 2 and multiclass not in ("ovo", "ovr"):
+        raise ValueError(without_planes("multiclass", multiclass, "'ovo' or 'ovr'"))
+    return planes(k, has_function_per_class(machine))
+
+
+def trained_as(machine: Machine, name: str, otherwise: Any) -> Any:
+    """A parameter as the fit used it, whatever was set since; a model of another program has those that are set.
+
+    The slack of a hard margin is "none".
+    """
+    noted = vars(machine).get("_trained_as_")
+    if noted is not None:
+        return noted[name]
+    hard = name == "slack" and getattr(machine, "C", None) == math.inf
+    return "none" if hard else getattr(machine, name, otherwise)
 
 
 def plane_norms(machine: Machine) -> Floats:
@@ -160,12 +169,12 @@ def _signed_duals(machine: Machine, k: int) -> Floats:
 
 def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str, float]:
     """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
-    C: Any = getattr(machine, "C", None)
-    if C is None or getattr(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
+    slack = trained_as(machine, "slack", None)
+    if slack is None or trained_as(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
         return {}
-    if np.isinf(C):
+    if slack == "none":
         return {"Σα": alpha_sum}
-    if getattr(machine, "slack", "l1") == "l2":
+    if slack == "l2":
         return {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
     square = float(plane_norms(machine)[k]) ** 2
     return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
@@ -173,7 +182,7 @@ def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str
 
 def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
     """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
-    if getattr(machine, "slack", "l1") != "l2" or np.isinf(getattr(machine, "C", 1.0)):
+    if trained_as(machine, "slack", "l1") != "l2":
         return 0.0
     square = float(plane_norms(machine)[k]) ** 2
     return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
