@@ -74,6 +74,9 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     _: KW_ONLY
     tol: float = 1e-13
 
+    F_NAME = "latent mean"
+    F_METHOD = "latent_mean_and_variance(X)[0]"
+
     FITTED = fitted(
         log_marginal_likelihood_value_=Array(None, single=True),
         laplace_correction_=Array("outputs"),

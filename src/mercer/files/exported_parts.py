@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,18 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer.arrays import Floats
+from mercer.data.labels import scores, winner, wins
 from mercer.files.model import Estimator
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.gram.host_rows import weight_vectors
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
+from mercer.kernels.recipe import ArrayArithmetic, ended
 from mercer.rkhs import Expansion
-from mercer.tables.asked import ask
+from mercer.tables.asked import Asked, ask
 from mercer.tables.encodings import LeftOut, Numbers
 from mercer.tables.estimator import Tabular, used_columns
+from mercer.tables.frame import Frame
 from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(
@@ -36,6 +41,8 @@ _KEYWORDS = frozenset(
 
 # Rows at which a file's arithmetic is tried.
 _MOST_EXAMPLES = 64
+# The largest difference from the model's answers that is written, as a share of the largest of them.
+LARGEST_DIFFERENCE = 0.01
 
 
 Samples = Any  # an array or a CSR matrix
@@ -50,6 +57,54 @@ class Scaling:
     divisor: Floats
     low: float | None = None
     high: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Public:
+    """What a model answers by its public method, a column for each output of a file."""
+
+    model: Estimator
+    by_pairs: Estimator  # the model, or a copy whose `decision_function` answers of pairs of classes
+    method: str  # "decision_function" or "predict"
+    table: Tabular | None  # what reads the rows, if the model takes tables
+
+    @classmethod
+    def of(cls, asked: Asked, table: Tabular | None) -> Public:
+        machine = asked.machine
+        if getattr(machine, "decision_function_shape", "ovo") != "ovo" and not has_function_per_class(machine):
+            machine = copy(machine)
+            machine.decision_function_shape, machine.break_ties = "ovo", False
+        labelled = hasattr(machine, "classes_") or isinstance(machine, OutlierMixin)
+        by_pairs = asked.model if machine is asked.machine else asked.around(machine)
+        return cls(asked.model, by_pairs, "decision_function" if labelled else "predict", table)
+
+    def values(self, rows: Floats) -> Floats:
+        """Answers of the method that a file computes, a column for each output."""
+        return np.asarray(self._ask(self.by_pairs, self.method, rows), dtype=np.float64).reshape(len(rows), -1)
+
+    def labels(self, rows: Floats) -> Any:
+        """Answers of `predict`."""
+        return self._ask(self.model, "predict", rows)
+
+    def _ask(self, model: Estimator, method: str, rows: Floats) -> Any:
+        X: Any = rows
+        if self.table is not None:
+            columns, nothing = iter(rows.T), np.full(len(rows), None, dtype=object)
+            cells = [nothing if isinstance(one, LeftOut) else next(columns) for one in self.table.columns_]
+            X = Frame([one.name for one in self.table.columns_], cells)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            return getattr(model, method)(X)
+
+    def difference(self, rows: Floats, found: Floats) -> float:
+        """How far a file's outputs are from the answers, as a share of the largest of each output."""
+        if not len(rows):
+            return 0.0
+        wanted = self.values(rows)
+        size = np.abs(wanted).max(axis=0)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(found - wanted).max(axis=0) / np.where(size > 0, size, 1.0)
+        return float(off.max()) if np.isfinite(off).all() else math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +123,7 @@ class Parts:
     examples: Floats  # rows like those to come, before any scaling, at which the file's arithmetic is tried
     has_rows: bool  # whether they tell how large rows are: a machine that is w alone has none
     told_rows: bool  # whether they were given
+    public: Public  # the model's own answers, which the file is to give
     rank: Any = None  # of quantiles: the place of each output in rising order
     ball: bool = False  # f is R² − ‖φ(x) − a‖² = 2f − k(x, x)
 
@@ -89,32 +145,16 @@ class Parts:
     @classmethod
     def of(cls, model: Estimator, X: Samples | None = None, *, medium: str = "a C file") -> Parts:
         """TypeError for what such a file cannot hold; X are rows like those to come."""
-        check_is_fitted(model)
-        asked = ask(model)
-        machine = asked.machine
-        known = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
-        if known:
-            raise TypeError(
-                f"{medium} predicts labels and numbers, and knows no probabilities or intervals of {known[0]}; export "
-                "the model that it was made of, its estimator_"
-            )
-        if isinstance(machine, Learner):
-            raise TypeError(f"{medium} predicts a target, and {type(machine).__name__} has none; use mercer.save")
-        expansion = getattr(machine, "_expansion_", None)
-        weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
-        ours = type(machine).__module__.startswith("mercer.")
-        if not ours or not (isinstance(expansion, Expansion) or weights):
-            told = " ".join(repr(model).split())
-            raise TypeError(f"{told} is no machine of mercer's, nor a Pipeline of scalers and one")
+        asked = _checked(model, medium)
+        machine, expansion = asked.machine, getattr(asked.machine, "_expansion_", None)
         table = asked.steps[0] if asked.steps and isinstance(asked.steps[0], Tabular) else None
         scalings = [] if table is None else [_columns_scaling(table, medium)]
         scalings += [_scaling(step, medium) for step in asked.steps[len(scalings) :]]
-        n_features = int((asked.steps[0] if asked.steps else machine).n_features_in_)
-        if table is not None:
-            n_features = len(used_columns(table))
         labels, decides = _decision(machine)
-        if isinstance(expansion, Expansion):
-            recipe, vectors = _recipe(expansion, medium), np.asarray(dense(expansion.vectors), dtype=np.float64)
+        recipe = None if expansion is None else _recipe(expansion, medium)
+        n_features = len(used_columns(table)) if table is not None else len(asked.names)
+        if expansion is not None and recipe is not None:
+            vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
             examples = before(scalings, _some(vectors))
             has_rows = _straight(recipe) is None or "_compression_" not in vars(machine)
@@ -148,7 +188,7 @@ class Parts:
         if not len(vectors):  # f is b alone; C has no empty tables
             vectors, coefficients = np.zeros((1, vectors.shape[1])), np.zeros((1, len(b)))
         words = f"{machine.kernel_}, {len(vectors)} vectors" if hasattr(machine, "kernel_") else "linear"
-        return cls(
+        parts = cls(
             told=f"{type(machine).__name__}, {words}",
             n_features=n_features,
             scalings=scalings,
@@ -161,9 +201,77 @@ class Parts:
             examples=examples,
             has_rows=has_rows or X is not None,
             told_rows=X is not None,
+            public=Public.of(asked, table),
             rank=rank,
             ball=ball,
         )
+        parts.check(medium)
+        return parts
+
+    def check(self, medium: str) -> None:
+        """Refuse a model whose public method answers other values than these parts make, in float64."""
+        rows = self.examples
+        if not len(rows):
+            rows = np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            off = self.public.difference(rows, self.outputs(rows, np.float64))
+        name = type(self.public.model).__name__
+        if not off <= LARGEST_DIFFERENCE:
+            raise TypeError(
+                f"{medium} would not compute what {name}.{self.public.method} answers: its values would be off by "
+                f"{off:.2g} of the largest. Kernel values of this size leave float64 no digits, or {name} computes "
+                "more than sums of kernel values; scale the features, or use mercer.save"
+            )
+        if self.labels is not None and (self._decide(self.public.values(rows)) != self.public.labels(rows)).any():
+            raise TypeError(f"{medium} would give other labels than {name}.predict, which decides by a rule of its own")
+
+    def _decide(self, outputs: Floats) -> Any:
+        """The labels that a file gives to rows of these outputs."""
+        if self.decides in ("votes", "scores"):
+            outputs = (wins if self.decides == "votes" else scores)(outputs, len(self.labels))
+        return self.labels[winner(outputs)]
+
+    def outputs(self, rows: Floats, kind: Any) -> Floats:
+        """Outputs with every number and every kernel value in a type; the sums of a C file lose next to nothing."""
+        recipe, seen = self.recipe, prepared_rows(self.recipe, scaled_rows(self, rows.astype(kind)))
+        vectors = prepared_rows(recipe, self.vectors).astype(kind)
+        K = np.array([_values(recipe, vectors, x) for x in seen], dtype=np.float64).reshape(len(seen), len(vectors))
+        out = K @ dense(self.table).astype(kind) + self.offset.astype(kind)
+        if self.ball:
+            own = np.array([_values(recipe, x[None], x)[0] for x in seen], dtype=np.float64)
+            out = 2 * out - (recipe.scale * own + recipe.constant)[:, None]
+        return self.in_order(np.asarray(out))
+
+    def in_order(self, outputs: Floats) -> Floats:
+        """Outputs of quantiles in rising order, those that cross changing places; of others as they are."""
+        return outputs if self.rank is None else np.sort(outputs, axis=1)[:, self.rank]
+
+
+def _checked(model: Estimator, medium: str) -> Asked:
+    """The machine in a model and what is around it; TypeError, with what to do, for what no file computes."""
+    check_is_fitted(model)
+    asked = ask(model)
+    machine, name = asked.machine, type(asked.machine).__name__
+    known = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
+    if known:
+        raise TypeError(
+            f"{medium} predicts labels and numbers, and knows no probabilities or intervals of {known[0]}; export "
+            "the model that it was made of, its estimator_"
+        )
+    if isinstance(machine, Learner):
+        raise TypeError(f"{medium} predicts a target, and {name} has none; use mercer.save")
+    weights = "coef_" in vars(machine) and "intercept_" in vars(machine)
+    ours = type(machine).__module__.startswith("mercer.")
+    if not ours or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or weights):
+        told = " ".join(repr(model).split())
+        raise TypeError(f"{told} is no machine of mercer's, nor a Pipeline of scalers and one")
+    if machine.F_NAME:
+        raise TypeError(
+            f"{medium} holds sums of kernel values, and {name} also needs the variance of its process to decide; use "
+            "mercer.save, or export KernelMachine('logistic', lam=0.5, bias=False, kernel=model.kernel_) fitted to the "
+            f"same samples, whose f is the {machine.F_NAME} of this one: with two classes it gives the same labels"
+        )
+    return asked
 
 
 def _rows(X: Samples, d: int) -> Floats:
@@ -203,6 +311,27 @@ def in_parts(shift: Floats, dtype: str) -> list[Floats]:
     """What to subtract in turn, so that a float loses nothing of a shift: the number itself, and what rounding left."""
     rest = shift - shift.astype(dtype)
     return [shift, rest] if rest.any() else [shift]
+
+
+def _values(recipe: Recipe, vectors: Floats, x: Floats) -> Floats:
+    """k of each vector and x, but for scale and constant, in their own type."""
+    if recipe.inner == "dot":
+        t = vectors @ x
+    else:
+        difference = vectors - x
+        t = (difference * difference if recipe.inner == "sqdist" else np.abs(difference)).sum(axis=1)
+    return np.asarray(ended(recipe.ending, recipe.numbers, t, ArrayArithmetic()))
+
+
+def prepared_rows(recipe: Recipe, rows: Floats) -> Floats:
+    """Rows after the recipe's matrix, and scaled to length 1 where it says so, in their own type."""
+    if recipe.factor is not None:
+        rows = rows @ recipe.factor.astype(rows.dtype)
+    if recipe.normalise:
+        for length in (np.abs(rows).max(axis=1, initial=0.0, keepdims=True), None):
+            length = np.linalg.norm(rows, axis=1, keepdims=True) if length is None else length
+            rows = rows / np.where(length > 0, length, rows.dtype.type(1))
+    return rows
 
 
 def _straight(recipe: Recipe) -> tuple[float, float] | None:
@@ -290,6 +419,11 @@ def _decision(machine: Estimator) -> tuple[Any, str]:
     if not hasattr(machine, "break_ties") or has_function_per_class(machine):
         return machine.classes_, "largest"
     return machine.classes_, "scores" if machine.break_ties else "votes"
+
+
+def is_text(labels: Any) -> bool:
+    """Tell whether all labels are strings."""
+    return labels.dtype.kind == "U" or (labels.dtype.kind == "O" and all(isinstance(one, str) for one in labels))
 
 
 def checked_name(name: Any) -> str:

@@ -16,7 +16,7 @@ import mercer
 from mercer.arrays import is_sparse
 from mercer.data.labels import every_pair
 from mercer.files.atomic_write import replacing
-from mercer.files.exported_parts import Parts, Scaling
+from mercer.files.exported_parts import LARGEST_DIFFERENCE, Parts, Scaling, is_text
 from mercer.kernels.matrices import dense
 from mercer.kernels.recipe import ended
 from mercer.runtime.optional import require
@@ -67,7 +67,28 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
     outputs = [("decision", "DOUBLE")]
     if parts.labels is not None:
         outputs.append(("label", _label(graph, parts, decision)))
-    return graph.model(parts.n_features, outputs, _INPUTS[dtype])
+    made = graph.model(parts.n_features, outputs, _INPUTS[dtype])
+    made.doc_string = _told(made, parts, dtype)
+    return made
+
+
+def _told(made: Any, parts: Parts, dtype: str) -> str:
+    """How far the graph's values are from those of the model's public method, computed by onnx itself."""
+    from onnx.reference import ReferenceEvaluator
+
+    rows = parts.examples.astype(dtype)
+    if not len(rows):
+        return parts.told
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        found = ReferenceEvaluator(made).run(["decision"], {"X": rows})[0]
+    off = parts.public.difference(rows.astype(np.float64), found)
+    if not off <= LARGEST_DIFFERENCE:
+        raise TypeError(
+            f"an ONNX file would not compute what {parts.told} answers: matrix products lose the digits of its kernel "
+            f"values, and its outputs would be off by {off:.2g} of the largest; standardise the features before "
+            "training, or use mercer.save"
+        )
+    return f"{parts.told}. Outputs differed from Python's by at most {off:.1e} of the largest at {len(rows)} rows tried."
 
 
 class _Graph:
@@ -213,10 +234,24 @@ def _label(graph: _Graph, parts: Parts, decision: str) -> str:
         votes = parts.decides in ("votes", "scores")
         counted = _votes(graph, len(parts.labels), decision, parts.decides == "scores") if votes else decision
         code = graph.add("ArgMax", [counted], axis=1, keepdims=0)
-    strings = parts.labels.dtype.kind in "UO"
-    classes = parts.labels if strings else parts.labels.astype(np.int64)
+    classes, kind = _classes(parts)
     graph.add("Gather", [graph.constant(classes), code], "label", axis=0)
-    return "STRING" if strings else "INT64"
+    return kind
+
+
+def _classes(parts: Parts) -> tuple[Any, str]:
+    """The labels, and what ONNX calls their type: integers also where all of them are whole numbers."""
+    labels = parts.labels
+    if is_text(labels):
+        return labels, "STRING"
+    if labels.dtype.kind == "f" and ((labels % 1 != 0) | (np.abs(labels) >= 2**53)).any():
+        return labels.astype(np.float64), "DOUBLE"
+    if labels.dtype.kind not in "biuf" or (labels.dtype.kind == "u" and labels.max() >= 2**63):
+        raise TypeError(
+            f"an ONNX file names classes by text, integers of 64 bits or float64, not by {labels.tolist()!r:.80} "
+            f"(dtype {labels.dtype}); rename the classes of {parts.told}"
+        )
+    return labels.astype(np.int64), "INT64"
 
 
 def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:

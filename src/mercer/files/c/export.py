@@ -19,11 +19,13 @@ from mercer.arrays import Floats, is_sparse
 from mercer.files.atomic_write import replacing
 from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
 from mercer.files.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
-from mercer.files.exported_parts import Parts, checked_name, in_parts, scaled_rows
+from mercer.files.exported_parts import LARGEST_DIFFERENCE, Parts, checked_name, in_parts, prepared_rows
 from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
-from mercer.kernels.recipe import ArrayArithmetic, ended
+from mercer.kernels.recipe import ended
 
+# The largest degree of a polynomial, which a C file writes as a product.
+_MOST_FACTORS = 100
 DTYPES = ("float32", "float64", "fixed32")
 
 
@@ -91,13 +93,16 @@ def export_c(
     if dtype not in DTYPES:
         raise ValueError(f"dtype={dtype!r} must be one of {', '.join(map(repr, DTYPES))}")
     name, parts = checked_name(name), Parts.of(model, X)
-    if parts.recipe.ending == "polynomial" and parts.recipe.numbers[2] % 1:
-        raise TypeError(f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number")
+    if parts.recipe.ending == "polynomial" and (parts.recipe.numbers[2] % 1 or parts.recipe.numbers[2] > _MOST_FACTORS):
+        raise TypeError(
+            f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number up to {_MOST_FACTORS}"
+        )
     if dtype == "fixed32":
-        body, off = fixed_point_body(parts, name), _largest_difference(parts, *fixed_point_outputs(parts))
+        body, (rows, found) = fixed_point_body(parts, name), fixed_point_outputs(parts)
     else:
-        body, off = _float_body(parts, name, dtype), _largest_difference(parts, *_float_outputs(parts, dtype))
-    if not off <= 0.01:
+        body, (rows, found) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
+    off = parts.public.difference(rows, found)
+    if not off <= LARGEST_DIFFERENCE:
         raise ValueError(
             f"{dtype} is too coarse for this model: at its own vectors the outputs would be off by {off:.2g} of the "
             "largest; standardise the features before training, or export with dtype='float64'"
@@ -133,7 +138,7 @@ def _float_body(parts: Parts, name: str, dtype: str) -> list[str]:
         lines += floats(f"{name}_divisor{k}", scaling.divisor, dtype)
     if recipe.factor is not None:
         lines += floats(f"{name}_factor", recipe.factor, dtype)
-    lines += floats(f"{name}_vectors", _prepared(recipe, parts.vectors), dtype)
+    lines += floats(f"{name}_vectors", prepared_rows(recipe, parts.vectors), dtype)
     table = parts.table
     sparse = is_sparse(table) and 2 * table.nnz < table.shape[0] * table.shape[1]
     if sparse:
@@ -246,35 +251,12 @@ def _sums(parts: Parts, name: str, real: str, sparse: bool) -> list[str]:
 _HALF_LARGEST = 0.5 * float(np.finfo(np.float32).max)
 
 
-def _largest_difference(parts: Parts, rows: Floats, found: Floats) -> float:
-    """How far outputs at some rows are from those of float64, as a share of the largest of each output."""
-    if not len(rows):
-        return 0.0
-    wanted = _outputs(parts, rows, np.float64)
-    size = np.abs(wanted).max(axis=0)
-    with np.errstate(invalid="ignore"):
-        off = np.abs(found - wanted).max(axis=0) / np.where(size > 0, size, 1.0)
-    return float(off.max()) if np.isfinite(off).all() else np.inf
-
-
 def _float_outputs(parts: Parts, dtype: str) -> tuple[Floats, Floats]:
     """The examples as rows of float or double, and the outputs that a file of this type computes of them."""
     kind = np.float64 if dtype == "float64" else np.float32
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         rows = parts.examples.astype(kind).astype(np.float64)
-        return rows, _outputs(parts, rows, kind)
-
-
-def _outputs(parts: Parts, rows: Floats, kind: Any) -> Floats:
-    """Outputs with every number and every kernel value in a type; the file's sums lose next to nothing."""
-    recipe, seen = parts.recipe, _prepared(parts.recipe, scaled_rows(parts, rows.astype(kind)))
-    vectors = _prepared(recipe, parts.vectors).astype(kind)
-    K = np.array([_values(recipe, vectors, x) for x in seen], dtype=np.float64).reshape(len(seen), len(vectors))
-    out = K @ dense(parts.table).astype(kind) + parts.offset.astype(kind)
-    if parts.ball:
-        own = np.array([_values(recipe, x[None], x)[0] for x in seen], dtype=np.float64)
-        out = 2 * out - (recipe.scale * own + recipe.constant)[:, None]
-    return np.asarray(out)
+        return rows, parts.outputs(rows, kind)
 
 
 def _largest_entry(parts: Parts) -> float | None:
@@ -303,7 +285,7 @@ def _largest_number(parts: Parts, entry: float) -> float:
     if recipe.inner != "dot":
         return float(np.max(numbers)) if recipe.numbers[0] > 0 else np.inf
     row = np.ones_like(row) if recipe.normalise else row
-    vectors = np.abs(_prepared(recipe, parts.vectors))
+    vectors = np.abs(prepared_rows(recipe, parts.vectors))
     if parts.ball:
         vectors = np.vstack([vectors, row])
     t = float((vectors @ row).max(initial=0.0))
@@ -335,24 +317,3 @@ class _Sizes:
 
     def power(self, t: float, degree: float) -> float:
         return float(np.float64(t) ** int(degree))
-
-
-def _values(recipe: Recipe, vectors: Floats, x: Floats) -> Floats:
-    """k of each vector and x, but for scale and constant, in their own type."""
-    if recipe.inner == "dot":
-        t = vectors @ x
-    else:
-        difference = vectors - x
-        t = (difference * difference if recipe.inner == "sqdist" else np.abs(difference)).sum(axis=1)
-    return np.asarray(ended(recipe.ending, recipe.numbers, t, ArrayArithmetic()))
-
-
-def _prepared(recipe: Recipe, rows: Floats) -> Floats:
-    """Rows after the recipe's matrix, and scaled to length 1 where it says so, in their own type."""
-    if recipe.factor is not None:
-        rows = rows @ recipe.factor.astype(rows.dtype)
-    if recipe.normalise:
-        for length in (np.abs(rows).max(axis=1, initial=0.0, keepdims=True), None):
-            length = np.linalg.norm(rows, axis=1, keepdims=True) if length is None else length
-            rows = rows / np.where(length > 0, length, rows.dtype.type(1))
-    return rows

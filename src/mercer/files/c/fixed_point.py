@@ -91,7 +91,7 @@ def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
             t = np.exp(-parts.recipe.numbers[0] * t)
         k = np.floor(np.ldexp(t, formats.value))
         out[row] = np.ldexp(k @ _whole(table, formats.coefficient), -formats.value - formats.coefficient) + b
-    return np.ldexp(given, -formats.row), out
+    return np.ldexp(given, -formats.row), parts.in_order(out)
 
 
 def _check(parts: Parts) -> None:

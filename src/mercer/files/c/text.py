@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.files.exported_parts import Parts
+from mercer.files.exported_parts import Parts, is_text
 
 
 def number(value: float, dtype: str) -> str:
@@ -99,16 +99,22 @@ def _labels(labels: Any) -> tuple[str, list[str]]:
     """The type of a label, and all of them as constants."""
     array = np.asarray(labels)
     kind, listed = array.dtype.kind, array.tolist()
-    if kind in "UO":
+    if is_text(array):
         if any("\0" in text for text in listed):
             raise TypeError("a class has a label with a zero character, at which a string of C would end")
         return "const char *", [string_literal(text) for text in listed]
     if kind == "f":
         return "double", [repr(label) for label in listed]
+    if kind not in "biu":
+        raise TypeError(
+            f"a C file names classes by text, integers of 64 bits or double, not by {listed!r:.80} (dtype "
+            f"{array.dtype}); rename the classes"
+        )
     if any(label == -(2**63) for label in listed):
         raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
     types = {2**31: ("int", ""), 2**63: ("long long", "LL"), 2**64: ("unsigned long long", "ULL")}
-    name, suffix = next(one for end, one in types.items() if max(abs(int(label)) for label in listed) < end)
+    largest = max(abs(int(label)) for label in listed)
+    name, suffix = next(one for end, one in types.items() if largest < end)
     return name, [f"{int(label)}{suffix}" for label in listed]
 
 
