@@ -151,7 +151,7 @@ class Parts:
         scalings = [] if table is None else [_columns_scaling(table, medium)]
         scalings += [_scaling(step, medium) for step in asked.steps[len(scalings) :]]
         labels, decides = _decision(machine)
-        recipe = None if expansion is None else _recipe(expansion, medium)
+        recipe = None if expansion is None else _recipe(machine, medium)
         n_features = len(used_columns(table)) if table is not None else len(asked.names)
         if expansion is not None and recipe is not None:
             vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
@@ -398,11 +398,12 @@ def _scaling(step: Estimator, medium: str) -> Scaling:
     )
 
 
-def _recipe(expansion: Expansion, medium: str) -> Recipe:
+def _recipe(machine: Estimator, medium: str) -> Recipe:
+    expansion: Expansion = machine._expansion_
     recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
     if recipe is None:
         raise TypeError(
-            f"{medium} cannot compute the kernel {expansion.kernel}: it can if the core does (linear, polynomial, "
+            f"{medium} cannot compute the kernel {expansion.kernel} of {type(machine).__name__}: it can if the core does (linear, polynomial, "
             "Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them)"
         )
     return recipe

@@ -7,7 +7,10 @@
     0.25 # threshold b, each following line is a SV (starting with alpha*y)
     0.5 1:0.25 3:1 # comment
 
-f(x) = Σ α_iy_i k(x_i, x) − b, so that SVMlight's b is LIBSVM's rho.
+f(x) = Σ α_iy_i k(x_i, x) − b, so that SVMlight's b is LIBSVM's rho. svm_learn does not write whether f is that of two
+classes, a regression or a ranking; files written here say so in the comment of the first line, which svm_classify skips:
+
+    2 # kernel type, of epsilon_svr
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import numpy as np
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.libsvm_model import KERNELS, LibsvmModel
+from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, SVM_TYPES, LibsvmModel
 from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
 
 # After the first line, what each line's comment begins with.
@@ -29,11 +32,16 @@ _HEADER: Final = (
     *("kernel parameter -u", "highest feature index", "number of training documents"),
     *("number of support vectors plus 1", "threshold b"),
 )
+# Between the first line's comment and what the function is, where that is no classifier.
+_OF: Final = ", of "
 _TYPES: Final = ("linear", "polynomial", "rbf", "sigmoid")  # LIBSVM's names, in the order of SVMlight's numbers
 
 
 def read_svmlight_model(path: str | os.PathLike[str]) -> LibsvmModel:
-    """Read a model that svm_learn wrote for classification, or raise ModelFormatError.
+    """Read a model that svm_learn or `write_svmlight_model` wrote, or raise ModelFormatError.
+
+    svm_learn's file does not tell a regression from two classes, and is read as two classes, +1 and −1; the values of a
+    regression are then the model's `decisions(X)`.
 
     Parameters
     ----------
@@ -52,12 +60,13 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
         raise ModelFormatError(f"{name} is no SVMlight model: it does not begin with 'SVM-light Version'")
     if len(lines) < len(_HEADER) + 1:
         raise ModelFormatError(f"{name} is truncated: a header has {len(_HEADER) + 1} lines, the file {len(lines)}")
-    texts = []
+    texts, comments = [], []
     for number, (line, comment) in enumerate(zip(lines[1:], _HEADER, strict=False), 2):
         value, mark, found = line.decode("ascii", "backslashreplace").partition("#")
         if not mark or not found.strip().startswith(comment):
             raise ModelFormatError(f"{name}:{number}: expected a value and '# {comment}', found {line[:40]!r}")
         texts.append(value.strip())
+        comments.append(found.strip().removeprefix(comment))
     kind, degree, gamma, s, r = texts[:5]
     kernel_type, numbers = _kernel(as_integer(kind, name), degree, gamma, s, r, name)
     count = as_integer(texts[8], name) - 1
@@ -65,13 +74,18 @@ def parse_svmlight_model(content: bytes, name: str = "the model") -> LibsvmModel
     first_line = len(_HEADER) + 2
     coefficients, vectors = read_vectors(body, count, 1, name, first_line, "the number of support vectors, less 1,")
     vectors = columns_from_one(vectors, name)
+    rho = np.array([as_float(texts[9], name)])
+    svm_type = comments[0].removeprefix(_OF)
+    if svm_type in SVM_TYPES and svm_type not in CLASSIFIERS:
+        parts = (svm_type, kernel_type, numbers, rho, coefficients, vectors)
+        return LibsvmModel(*parts, name=name, program="SVMlight")
     positive = coefficients[:, 0] > 0
     order = np.concatenate([np.flatnonzero(positive), np.flatnonzero(~positive)])
     return LibsvmModel(
         "c_svc",
         kernel_type,
         numbers,
-        np.array([as_float(texts[9], name)]),
+        rho,
         coefficients[order],
         vectors[order],
         (1, -1),
@@ -87,7 +101,7 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
     Parameters
     ----------
     model : LibsvmModel
-        Of regression, or of the classes +1 and −1; its kernel is no precomputed one.
+        Of regression, of one class, or of the classes +1 and −1; its kernel is no precomputed one.
     path : str or path-like
         The file.
     n_documents : int, optional
@@ -95,8 +109,8 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
     """
     if model.label not in (None, (1, -1), (-1, 1)) or model.kernel_type not in _TYPES or len(model.rho) != 1:
         raise TypeError(
-            f"SVMlight's files hold one function with the kernels {', '.join(_TYPES)}, of a regression or of the "
-            f"classes 1 and -1; this is {model.svm_type} with the kernel {model.kernel_type}, labels {model.label}"
+            f"SVMlight's files hold one function with the kernels {', '.join(_TYPES)}, of a regression, of one class or "
+            f"of the classes 1 and -1; this is {model.svm_type} with the kernel {model.kernel_type}, labels {model.label}"
         )
     sign = -1.0 if model.label == (-1, 1) else 1.0
     numbers, count = model.numbers, len(model.coefficients)
@@ -107,6 +121,7 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
         f"{sign * model.rho[0]:.17g}",
     )  # fmt: skip
     head = [f"{value} # {comment}" for value, comment in zip(values, _HEADER, strict=True)]
+    head[0] += f"{_OF}{model.svm_type}" if model.label is None else ""
     head[-1] += ", each following line is a SV (starting with alpha*y)"
     lines = ["SVM-light Version V6.02", *head]
     starts, columns, entries = model.vectors.indptr, model.vectors.indices + 1, model.vectors.data
