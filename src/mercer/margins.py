@@ -79,6 +79,8 @@ class Margins(_OfSamples):
         If no training sample is free, b is not unique: every value in this interval is optimal.
     standings : array or None
         Of each sample: 0 if it is no support vector, 1 free, 2 bounded; None for samples other than the training ones.
+    function : str
+        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
     """
 
     classes: tuple[Any, Any]
@@ -91,6 +93,7 @@ class Margins(_OfSamples):
     inverse_rho_squared: dict[str, float]
     b_interval: tuple[float, float] | None = None
     standings: NDArray[np.int8] | None = None
+    function: str = "f"
 
     @cached_property
     def functional_margins(self) -> Floats:
@@ -166,7 +169,7 @@ class Margins(_OfSamples):
 
     def __str__(self) -> str:
         lines = [
-            f"{len(self.rows)} samples, {self.classes[1]} (f > 0) against {self.classes[0]}",
+            f"{len(self.rows)} samples, {self.classes[1]} ({self.function} > 0) against {self.classes[0]}",
             f"functional margin  {self.functional_margin:.6g}",
             f"geometric margin   {self.geometric_margin:.6g}",
             f"rho = 1/|w|        {self.rho:.6g}",

@@ -12,6 +12,7 @@ from sklearn.gaussian_process import kernels as theirs
 import mercer
 from mercer import GaussianProcessClassifier, KernelMachineClassifier
 from mercer.bayes.laplace import LaplaceProcess, averaged
+from mercer.files.models import read_model
 from mercer.kernels import Gaussian, Linear
 
 rng = np.random.default_rng(1)
@@ -146,3 +147,48 @@ def test_files_and_pickles(tmp_path):
     for again in (mercer.load(tmp_path / "process.mercer"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_allclose(again.predict_proba(NEW), model.predict_proba(NEW), atol=1e-9)
         assert (again.predict(NEW) == model.predict(NEW)).all()
+
+
+@pytest.mark.parametrize("labels", [LABELS, THREE])
+def test_tools_speak_of_the_latent_mean_by_name(labels, tmp_path):
+    """`decision_function` averages over the process; what is explained is its mean, which is public, and says so."""
+    model = GaussianProcessClassifier(kernel=OURS, optimise=False).fit(X, labels)
+
+    def mean(rows):
+        return model.latent_mean_and_variance(rows)[0].reshape(len(rows), -1)
+
+    assert np.abs(mean(NEW) - model.decision_function(NEW).reshape(len(NEW), -1)).max() > 0.1
+    found = model.explain(NEW, background=X[:5])
+    total = (found.base_values + found.values.sum(axis=1)).reshape(len(NEW), -1)
+    np.testing.assert_allclose(total, mean(NEW), atol=1e-10)
+    asked = model.partial_dependence(X, 0, grid=[0.25])
+    moved = X.copy()
+    moved[:, 0] = 0.25
+    np.testing.assert_allclose(np.ravel(asked.average), mean(moved).mean(axis=0), atol=1e-10)
+    step = 1e-5
+    slopes = [np.abs(mean(X + step * e) - mean(X - step * e)).mean(axis=0) / (2 * step) for e in np.eye(2)]
+    np.testing.assert_allclose(model.gradient_importance(X).reshape(2, -1), slopes, rtol=1e-6)
+    for row, why in enumerate(model.reasons(NEW[:3], n=1000)):
+        own = mean(NEW[:3])[row]
+        own = own if len(model.classes_) > 2 else np.array([-own[0], own[0]])
+        wanted = own[model.classes_.tolist().index(why.prediction)]
+        assert why.contributions.sum() == pytest.approx(wanted, abs=1e-10)
+        assert "latent mean" in str(why)
+    margins = model.margins(X, labels)
+    parts = [margins] if len(model.classes_) == 2 else list(margins)
+    for k, part in enumerate(parts):
+        np.testing.assert_allclose(part.decision_values, mean(X)[:, k], atol=1e-12)
+        assert "latent mean > 0" in str(part)
+    last = model.classes_[-1]
+    assert found.of_class(last).output_names == (f"latent mean of {last}",)
+    for one in (found, asked):
+        assert one.function == "latent mean"
+        assert all(name.startswith("latent mean of") for name in one.output_names)
+    assert "latent mean" in str(found)
+    # Other machines speak of f.
+    other = KernelMachineClassifier(kernel=OURS).fit(X, labels)
+    assert other.explain(NEW, background=X[:5]).function == "f"
+    # A model from a file decides by `decision_function`.
+    mercer.save(model, tmp_path / "m.mercer")
+    wanted = model.decision_function(NEW).reshape(len(NEW), -1)
+    np.testing.assert_allclose(read_model(tmp_path / "m.mercer").decisions(NEW), wanted, atol=1e-12)

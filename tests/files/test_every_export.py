@@ -156,7 +156,9 @@ def test_liblinear(name, tmp_path):
         write_liblinear_model(held, tmp_path / "m")
         labels, _, found = liblinear.predict([], ROWS.tolist(), liblinear.load_model(str(tmp_path / "m")), "-q")
         found = np.array(found).reshape(len(ROWS), -1)
-        if "2 classes crammer" in told:  # the file has f/2 of one class and −f/2 of the other, of which this is the first
+        if (
+            "2 classes crammer" in told
+        ):  # the file has f/2 of one class and −f/2 of the other, of which this is the first
             found = 2 * found
         compare(told, model, found, labels if hasattr(model, "classes_") else None, ROWS)
 

@@ -35,6 +35,10 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     each, against all others, and one kernel for all, which makes the sum of their likelihoods largest (scikit-learn's
     GaussianProcessClassifier gives each its own).
 
+    `predict`, `predict_proba` and `decision_function` average over the posterior of f. What speaks of one function of
+    the kernel's space is about its mean, `latent_mean_and_variance(X)[0]`, and says "latent mean": `explain`,
+    `gradient_importance`, `partial_dependence`, `reasons`, `margins`, `signed_distance`, `function_` and `rkhs_norm_`.
+
     Parameters
     ----------
     %(kernel)s
@@ -75,7 +79,6 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     tol: float = 1e-13
 
     F_NAME = "latent mean"
-    F_METHOD = "latent_mean_and_variance(X)[0]"
 
     FITTED = fitted(
         log_marginal_likelihood_value_=Array(None, single=True),
@@ -133,7 +136,17 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     # --- prediction ------------------------------------------------------------------------------------------------
 
     def latent_mean_and_variance(self, X: Data) -> tuple[Floats, Floats]:
-        """The mean and the variance of f at samples; with several classes a column for each."""
+        """The mean and the variance of f at samples; with several classes a column for each.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+
+        Returns
+        -------
+        tuple of two arrays
+        """
         processes, new = self._process(), self._to_decide(X)
         mean, variance = (np.column_stack(side) for side in zip(*(one.latent(new) for one in processes), strict=True))
         return (mean[:, 0], variance[:, 0]) if len(processes) == 1 else (mean, variance)

@@ -92,7 +92,7 @@ def _for_answers(found: Any, answers: Any) -> Any:
     of_class = {label: found.of_class(label) for label in dict.fromkeys(answers.tolist())}
     values = np.array([of_class[label].values[row] for row, label in enumerate(answers.tolist())])
     base = np.array([of_class[label].base_values[row] for row, label in enumerate(answers.tolist())])
-    return replace(found, values=values, base_values=base, output_names=("f",), classes=None, pairs=None)
+    return replace(found, values=values, base_values=base, output_names=(found.function,), classes=None, pairs=None)
 
 
 def _draw(found: Any, path: Path) -> None:

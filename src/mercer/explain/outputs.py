@@ -47,6 +47,11 @@ class Outputs:
         return self.asked.machine
 
     @property
+    def function(self) -> str:
+        """The name of what is explained: "f", or that of f where `decision_function` answers something else."""
+        return self.model.F_NAME or "f"
+
+    @property
     def factor(self) -> Any:
         """One number, or one for each output."""
         return self.model.F_SCALE * self.asked.unit[1]
@@ -136,11 +141,10 @@ def _names(model: Any) -> tuple[tuple[str, ...], list[Pair] | None]:
     n = len(np.atleast_1d(model.intercept_))
     if is_classifier(model):
         labels = model.classes_.tolist()
-        per_class = len(labels) == 2 or not hasattr(model, "decision_function_shape") or has_function_per_class(model)
-        if len(labels) == 2:
-            return (str(labels[1]),), None
-        if per_class:
-            return tuple(map(str, labels)), None
+        per_class = not hasattr(model, "decision_function_shape") or has_function_per_class(model)
+        if len(labels) == 2 or per_class:
+            of = f"{model.F_NAME} of " if model.F_NAME else ""
+            return tuple(f"{of}{label}" for label in (labels[1:] if len(labels) == 2 else labels)), None
         pairs = planes(len(labels), against_rest=False)
         return tuple("{} against {}".format(*names_of(pair, labels)) for pair in pairs), pairs
     if hasattr(model, "quantiles_"):

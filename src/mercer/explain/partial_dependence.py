@@ -72,6 +72,8 @@ class PartialDependence(PlotMethods):
         f of each sample, the samples in the first axis.
     output_names : tuple of str
         What each f is.
+    function : str
+        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
     """
 
     features: tuple[int, ...]
@@ -80,6 +82,7 @@ class PartialDependence(PlotMethods):
     average: Floats
     individual: Floats | None
     output_names: tuple[str, ...]
+    function: str = "f"
 
     def __repr__(self) -> str:
         along = [f"{name} at {len(g)} values" for name, g in zip(self.feature_names, self.grid, strict=True)]
@@ -148,6 +151,7 @@ def partial_dependence(
         average=total.reshape(shape),
         individual=None if curves is None else curves.reshape(n, *shape),
         output_names=machine.names,
+        function=machine.function,
     )
 
 

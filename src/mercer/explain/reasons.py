@@ -46,6 +46,9 @@ class Reasons:
         The contributions over the sum of the absolute ones of all vectors.
     feature_names : list of str or None
         The columns of the vectors, of a table.
+    function : str
+        The name of f, which all contributions and b add up to: "latent mean" of `GaussianProcessClassifier`, whose
+        `decision_function` is something else; "f".
     """
 
     prediction: Any
@@ -56,6 +59,7 @@ class Reasons:
     contributions: Floats
     shares: Floats
     feature_names: list[str] | None = None
+    function: str = "f"
 
     def __len__(self) -> int:
         return len(self.contributions)
@@ -87,7 +91,8 @@ class Reasons:
         cells = [[name, *(f"{v:.3g}" if isinstance(v, float) else str(v) for v in c)] for name, c in shown.items()]
         wide = [max(map(len, column)) for column in cells]
         rows = ["  ".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)) for row in zip(*cells, strict=True)]
-        return "\n".join([f"prediction {self.prediction}", *rows])
+        of = "" if self.function == "f" else f"; contributions to the {self.function}"
+        return "\n".join([f"prediction {self.prediction}{of}", *rows])
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """In a notebook the table; of several samples a line for each."""
@@ -178,4 +183,5 @@ def _one(own: _Vectors, similarities: Floats, contributions: Floats, prediction:
         contributions=contributions[order],
         shares=contributions[order] / whole if whole > 0 else contributions[order],
         feature_names=asked.names if asked.steps else None,
+        function=asked.machine.F_NAME or "f",
     )

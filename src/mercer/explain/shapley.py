@@ -56,6 +56,8 @@ class Explanation(ExplanationMethods):
         Of a classifier.
     pairs : list or None
         The two classes of each output, of a classifier with a function for each pair.
+    function : str
+        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Explanation(ExplanationMethods):
     error: float = 0.0
     classes: np.ndarray | None = field(default=None, repr=False)
     pairs: Sequence[Pair] | None = field(default=None, repr=False)
+    function: str = "f"
 
     def __post_init__(self) -> None:
         if self.values.ndim == 3 and self.values.shape[2] == 1:
@@ -120,7 +123,8 @@ class Explanation(ExplanationMethods):
             raise ValueError(f"{label!r} is not one of the classes {labels}")
         signs = class_signs(len(labels), self.pairs)[:, labels.index(label)]
         shape = (*self.values.shape[:2], -1)
-        return self._of(self.values.reshape(shape) @ signs, self.base_values.reshape(len(self), -1) @ signs, str(label))
+        name = str(label) if self.function == "f" else f"{self.function} of {label}"
+        return self._of(self.values.reshape(shape) @ signs, self.base_values.reshape(len(self), -1) @ signs, name)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: a row per sample and a column per feature, of several outputs under their names."""
@@ -148,7 +152,8 @@ class Explanation(ExplanationMethods):
     def __str__(self) -> str:
         sizes = self.importance if not self.several else self.importance.mean(axis=1)
         first = np.argsort(-sizes, kind="stable")[:10]
-        lines = [f"{len(self)} samples, {len(sizes)} features, {len(self.output_names)} outputs; mean |value|"]
+        of = "" if self.function == "f" else f" of the {self.function}"
+        lines = [f"{len(self)} samples, {len(sizes)} features, {len(self.output_names)} outputs; mean |value|{of}"]
         wide = max((len(self.feature_names[j]) for j in first), default=0)
         lines += [f"{self.feature_names[j].ljust(wide)}  {sizes[j]:.4g}" for j in first]
         return "\n".join([*lines, f"and {len(sizes) - 10} more"] if len(sizes) > 10 else lines)
@@ -229,6 +234,7 @@ def explain(
         error=float(np.abs(reached - f).max(initial=0.0)),
         classes=getattr(machine.model, "classes_", None),
         pairs=machine.pairs,
+        function=machine.function,
     )
 
 

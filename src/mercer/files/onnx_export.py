@@ -88,7 +88,9 @@ def _told(made: Any, parts: Parts, dtype: str) -> str:
             f"values, and its outputs would be off by {off:.2g} of the largest; standardise the features before "
             "training, or use mercer.save"
         )
-    return f"{parts.told}. Outputs differed from Python's by at most {off:.1e} of the largest at {len(rows)} rows tried."
+    return (
+        f"{parts.told}. Outputs differed from Python's by at most {off:.1e} of the largest at {len(rows)} rows tried."
+    )
 
 
 class _Graph:

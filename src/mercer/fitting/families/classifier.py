@@ -100,6 +100,7 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
                 inverse_rho_squared={"|w|²": norm**2} | ({} if own is None else own.inverse_rho_squared),
                 b_interval=None if own is None else own.b_interval,
                 standings=None if own is None or own.statuses is None else own.statuses[rows],
+                function=self.F_NAME or "f",
             )
             parts.append(part)
         if len(parts) == 1:

@@ -228,9 +228,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
     F_SCALE: ClassVar[float] = 1.0
     F_LESS_OWN: ClassVar[bool] = False
-    # The name of f where `decision_function` answers something else, and a public method that answers f.
+    # The name of f where `decision_function` answers something else; tools that speak of f then say it.
     F_NAME: ClassVar[str] = ""
-    F_METHOD: ClassVar[str] = ""
 
     # What `max_iter=-1` stands for, unless it depends on the samples.
     _default_steps: ClassVar[int | None] = None
