@@ -189,3 +189,32 @@ def test_every_classifier_tells_its_margins(name, labels):
     else:
         assert model.signed_distance(CANCER).shape == (len(labels), 3)
         assert len(margins) == 3
+
+
+def test_margins_are_those_of_the_fit_whatever_is_set_since(tmp_path):
+    """Each formula for 1/ρ² differs from |w|² by no more than the gap, by the slack, bias and C that the fit had."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 3))
+    y = X[:, 0] + 0.4 * rng.normal(size=50) > 0
+    for options, others in (
+        ({}, {"slack": "l2"}),
+        ({"slack": "l2"}, {"slack": "l1"}),
+        ({}, {"bias": False, "C": np.inf}),
+    ):
+        model = mercer.SVC(tol=1e-9, **options).fit(X, y)
+        before = model.margins(X, y).inverse_rho_squared
+        mercer.save(model, tmp_path / "m.mercer")
+        for one in (model, mercer.load(tmp_path / "m.mercer")):
+            after = one.set_params(**others).margins(X, y).inverse_rho_squared
+            assert after == before
+            assert len(after) == 2
+            assert np.ptp(list(after.values())) <= 2 * model.certificate_.gap + 1e-9
+
+
+def test_a_compressed_joint_machine_has_no_planes_either():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = mercer.SVC(multiclass="crammer_singer").fit(X, y)
+    for one in (model, mercer.compress(model, 10)):
+        with pytest.raises(ValueError, match="SVC with multiclass='crammer_singer' trains all classes jointly"):
+            one.margins(X, y)

@@ -111,3 +111,26 @@ def test_messages_name_options(folder, capsys):
     assert main(["train", "odd.csv", "--target", "b"]) == 1
     error = capsys.readouterr().err
     assert "with --categorical or --drop" in error
+
+
+def test_libsvms_own_options_leave_its_file(folder):
+    """What LIBSVM's machines are anyway is written as LIBSVM writes it; the rest only as .mercer."""
+    libsvm = pytest.importorskip("libsvm.svmutil")
+    assert main(["train", "-q", "classes", "plain.model"]) == 0
+    for options in (["--multiclass", "ovo"], ["--slack", "l1", "--bias", "free"]):
+        assert main(["train", "-q", *options, "classes", "said.model"]) == 0
+        assert (folder / "said.model").read_bytes() == (folder / "plain.model").read_bytes()
+    labels, _, _ = libsvm.svm_predict([], X.tolist(), libsvm.svm_load_model("said.model"), "-q")
+    held = mercer.files.models.read_model("said.model")
+    np.testing.assert_array_equal(labels, held.predict(X))
+    assert np.mean(np.array(labels) == LABELS) > 0.7
+
+
+@pytest.mark.parametrize("scheme", ["ovr", "crammer-singer", "weston-watkins"])
+def test_schemes_that_libsvm_does_not_have(scheme, folder, capsys):
+    assert main(["train", "-q", "--multiclass", scheme, "classes", "m.model"]) != 0
+    assert "LIBSVM's files do not hold this machine" in capsys.readouterr().err
+    assert main(["train", "-q", "--multiclass", scheme, "classes", "m.mercer"]) == 0
+    assert main(["convert", "m.mercer", "m.model"]) != 0
+    assert "a function for each of its 3 classes" in capsys.readouterr().err
+    assert not (folder / "m.model").exists()

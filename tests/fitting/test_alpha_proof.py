@@ -158,6 +158,11 @@ def test_what_is_no_alpha():
         (0 * good, {"C": np.inf}, "0 everywhere"),
         (good, {"slack": "l3"}, "must be one of"),
         (good, {"multiclass": "crammer-singer"}, "joint machine"),
+        (
+            np.c_[good, good],
+            {"multiclass": "weston_watkins"},
+            "SVC with multiclass='weston_watkins' is a joint machine",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             mercer.certify(mercer.SVC(gamma=0.5, **options), X, Y, alpha)

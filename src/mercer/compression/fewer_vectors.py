@@ -23,7 +23,7 @@ from mercer.data.samples import check_same_length
 from mercer.engine import on_host
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
-from mercer.fitting.pipeline.state import check_state
+from mercer.fitting.pipeline.state import check_state, declared
 from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
@@ -38,7 +38,7 @@ _KEPT = frozenset(
     [
         *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
         *("_per_class_", "_trained_as_", "offset_", "radius_", "diagonal_", "quantiles_", "_flat_", "epsilon_", "nu_"),
-        *("equivalent_C_", "_loss_", "lam_", "best_params_"),
+        *("equivalent_C_", "_loss_", "lam_", "best_params_", "weights_", "scales_"),
     ]
 )
 # Roundings of k(x, x), per vector, below which δ(x) = ‖φ(x) − Pφ(x)‖² is zero as far as float64 can tell.
@@ -73,8 +73,8 @@ def compress(
     ----------
     model : estimator
         Fitted, with a kernel and vectors: SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM, SVDD, the machines of
-        least squares and the kernel machines; a Pipeline that ends in one, a `Tabular`, or a search, whose best one is
-        taken.
+        least squares and the kernel machines, and those that learn kernel weights; a Pipeline that ends in one, a
+        `Tabular`, or a search, whose best one is taken.
     n_vectors : int, or float below 1, optional
         How many vectors to keep, or which share of them.
     max_error : float, optional
@@ -256,6 +256,14 @@ def _checked(model: Any, max_error: Any) -> Expansion:
         raise TypeError(
             f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
             "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"
+        )
+    needed = [part for part, kind in declared(type(model)).items() if kind.required and kind.unless != "_compression_"]
+    lost = [part for part in needed if part not in _KEPT]
+    if lost:
+        raise TypeError(
+            f"{name} cannot be compressed: it also predicts from what it knows of all of its training samples "
+            f"({', '.join(lost)}), such as variances, which fewer vectors do not have; compress a machine for f alone, "
+            f"RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
         )
     if expansion.vectors is None:
         raise TypeError(

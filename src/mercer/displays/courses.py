@@ -130,7 +130,10 @@ class ConvergenceDisplay(Picture):
         model = ask(around[0]).settled() if around else clone(asked.machine)
         machine = ask(model).machine
         if not hasattr(machine, "set_callbacks"):
-            raise ImportError("callbacks need scikit-learn 1.9 or newer, and a machine of mercer")
+            raise TypeError(
+                f"ConvergenceDisplay watches a fit by callbacks, which {type(machine).__name__} does not have: that "
+                "takes a machine of mercer, and scikit-learn 1.9 or newer"
+            )
         machine.set_callbacks(record)
         model.fit(X, y, **weight_option(model, sample_weight))
         return cls.from_record(record, tol=getattr(machine, "tol", None), ax=ax)

@@ -315,6 +315,11 @@ class DecisionDisplay(Picture):
     @classmethod
     def on_plane(cls, plane: Plane, estimator: Any, X: Any, y: MaybeArray) -> Self:
         """What a fitted estimator decides on a plane through X, not drawn yet."""
+        if not hasattr(estimator, "decision_function") and not hasattr(estimator, "predict"):
+            raise TypeError(
+                f"DecisionDisplay draws what a model predicts, and {type(estimator).__name__} predicts nothing; draw a "
+                "classifier, a regressor, a novelty detector or a clustering that has `predict`"
+            )
         machine, seen = machine_and_rows(estimator, X)
         classes = getattr(machine, "classes_", None)
         scored = hasattr(estimator, "decision_function")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 
+from mercer.arrays import is_sparse
 from mercer.displays.annotations import Axes, Column, Columns, DataFrame, Figure, Names, Panels
 from mercer.displays.decision import DecisionDisplay, Plane, column_names, column_number
 from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
@@ -80,6 +81,11 @@ class DecisionPairsDisplay:
         if not is_classifier(estimator):
             raise TypeError(
                 f"pairs of columns are compared by their errors, and {type(estimator).__name__} is no classifier"
+            )
+        if is_sparse(X):
+            raise TypeError(
+                f"DecisionPairsDisplay trains {type(estimator).__name__} on columns of numbers, and a sparse matrix is "
+                "not made dense without being asked; give X[:, columns].toarray() of 2 to 7 columns"
             )
         titles = column_names(X, names)
         chosen = list(range(len(titles))) if features is None else [_number(one, titles) for one in features]

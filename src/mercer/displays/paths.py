@@ -153,7 +153,13 @@ class RidgePathDisplay:
         axes : three matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        return cls(ask(estimator).machine.path_).plot(axes)
+        machine = ask(estimator).machine
+        if not hasattr(machine, "path_"):
+            raise TypeError(
+                f"RidgePathDisplay draws the path over λ of a fitted RLSRegressorCV or RLSClassifierCV, and "
+                f"{type(machine).__name__} has none; fit one of these"
+            )
+        return cls(machine.path_).plot(axes)
 
     def plot(self, axes: Panels = None) -> Self:
         """Draw into three axes, or into a new figure.

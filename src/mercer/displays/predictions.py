@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.displays.annotations import Axes, Column, DataFrame, MaybeArray, MaybeAxes
@@ -79,7 +80,7 @@ class IntervalDisplay(Picture):
         ax : matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        if hasattr(estimator, "predict_interval"):
+        if hasattr(estimator, "predict_interval") and not is_classifier(estimator):
             low, high = estimator.predict_interval(X, alpha=alpha)
             prediction = estimator.predict(X)
         elif len(getattr(ask(estimator).machine, "quantiles_", ())) > 1:
@@ -88,8 +89,8 @@ class IntervalDisplay(Picture):
             prediction = table[:, table.shape[1] // 2] if table.shape[1] % 2 else None
         else:
             raise TypeError(
-                f"{type(estimator).__name__} gives no intervals: draw what model.calibrate(X, y) gives, or a "
-                "QuantileSVR with several quantiles"
+                f"{type(estimator).__name__} gives no intervals to IntervalDisplay: draw what model.calibrate(X, y) of "
+                "a regression gives, or a QuantileSVR with several quantiles"
             )
         if feature is None and getattr(estimator, "n_features_in_", 0) == 1:
             feature = 0

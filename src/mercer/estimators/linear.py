@@ -154,7 +154,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
 
     def _planes(self) -> list[Pair]:
         if self._joint and len(self.classes_) > 2:
-            raise ValueError(without_planes("multi_class", self.multi_class, "'ovr'"))
+            raise ValueError(without_planes(self, "multi_class", self.multi_class, "'ovr'"))
         return super()._planes()
 
 

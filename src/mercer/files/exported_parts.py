@@ -403,8 +403,8 @@ def _recipe(machine: Estimator, medium: str) -> Recipe:
     recipe = expansion.kernel.recipe() if expansion.kernel.accepts == "vectors" else None
     if recipe is None:
         raise TypeError(
-            f"{medium} cannot compute the kernel {expansion.kernel} of {type(machine).__name__}: it can if the core does (linear, polynomial, "
-            "Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them)"
+            f"{medium} cannot compute the kernel {expansion.kernel} of {type(machine).__name__}: it can if the core "
+            "does (linear, polynomial, Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them)"
         )
     return recipe
 

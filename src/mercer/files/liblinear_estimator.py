@@ -119,7 +119,9 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
             w, b = np.concatenate([w / 2, -w / 2]), np.concatenate([b / 2, -b / 2])
     solver = "dual" if machine.solver == "dual" or machine.loss in ("hinge", "epsilon_insensitive") else "newton"
     kind = "MCSVM_CS" if joint else _named(kinds, machine.loss, solver)
-    B = -1.0 if machine.bias is False else float(machine.intercept_scaling) if machine.bias == "regularized" else 1.0
+    B = float(machine.intercept_scaling) if machine.bias == "regularized" else 1.0
+    if machine.bias is False and not b.any():  # what was set since the fit does not take its b away
+        B = -1.0
     rows: list[Floats] = [w.T] if B < 0 else [w.T, (b / B)[None]]
     return LiblinearModel(kind, 2 if label is None else len(label), B, np.concatenate(rows), label)
 

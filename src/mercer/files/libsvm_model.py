@@ -36,6 +36,7 @@ from mercer.files.atomic_write import replacing
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel, kernel_named
+from mercer.kernels.matrices import dense
 from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
 
@@ -155,7 +156,7 @@ class LibsvmModel(Model):
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
         if text and self.kernel_type == "precomputed":
-            return np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
+            return np.asarray(dense(X))[:, 1:]  # column 0 holds serial numbers, of no use here
         return X
 
     def decisions(self, X: Any) -> Floats:

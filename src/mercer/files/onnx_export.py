@@ -80,7 +80,7 @@ def _told(made: Any, parts: Parts, dtype: str) -> str:
     if not len(rows):
         return parts.told
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        found = ReferenceEvaluator(made).run(["decision"], {"X": rows})[0]
+        (found,) = ReferenceEvaluator(made).run(["decision"], {"X": rows})
     off = parts.public.difference(rows.astype(np.float64), found)
     if not off <= LARGEST_DIFFERENCE:
         raise TypeError(

@@ -8,7 +8,7 @@
     0.5 1:0.25 3:1 # comment
 
 f(x) = Σ α_iy_i k(x_i, x) − b, so that SVMlight's b is LIBSVM's rho. svm_learn does not write whether f is that of two
-classes, a regression or a ranking; files written here say so in the comment of the first line, which svm_classify skips:
+classes, a regression or a ranking; files written here say so in a comment, which svm_classify skips:
 
     2 # kernel type, of epsilon_svr
 """
@@ -109,8 +109,9 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
     """
     if model.label not in (None, (1, -1), (-1, 1)) or model.kernel_type not in _TYPES or len(model.rho) != 1:
         raise TypeError(
-            f"SVMlight's files hold one function with the kernels {', '.join(_TYPES)}, of a regression, of one class or "
-            f"of the classes 1 and -1; this is {model.svm_type} with the kernel {model.kernel_type}, labels {model.label}"
+            f"SVMlight's files hold one function with the kernels {', '.join(_TYPES)}, of a regression, of one class "
+            f"or of the classes 1 and -1; this is {model.svm_type} with the kernel {model.kernel_type}, labels "
+            f"{model.label}"
         )
     sign = -1.0 if model.label == (-1, 1) else 1.0
     numbers, count = model.numbers, len(model.coefficients)

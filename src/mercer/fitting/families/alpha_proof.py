@@ -81,6 +81,12 @@ def certificate_of_alpha(
     machine = clone(estimator)
     fit = Fit.of(machine, X, y, sample_weight)
     tasks = machine._tasks(fit)
+    if not all(isinstance(task.problem, DualProblem) for task in tasks):
+        raise ValueError(
+            f"certify takes α of a problem for each pair of classes ('ovo') or for each class ('ovr'); "
+            f"{type(machine).__name__} with multiclass={machine.multiclass!r} is a joint machine, one problem over all "
+            "classes"
+        )
     columns = _columns(alpha, n_samples(fit.X), len(tasks))
     found = [_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
     machine._record_end(Solutions.of(found))
@@ -105,8 +111,6 @@ def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
 def _proven(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
     """One of the machine's problems with what α gives and its proof."""
     problem, merged = task.problem, fit.merged
-    if not isinstance(problem, DualProblem):
-        raise ValueError("a joint machine of several classes has no α for each sample; certify takes 'ovo' and 'ovr'")
     given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
     found = [_proof(problem, gram.proof, beta) for beta in _feasible(problem, given)]
     solution, proof = min(found, key=lambda one: one[1].gap)

@@ -98,7 +98,7 @@ def dual_planes(machine: Machine) -> list[Pair]:
     """The planes of a machine with α as it was fitted, whatever its parameter says since."""
     k, multiclass = len(machine.classes_), trained_as(machine, "multiclass", "ovo")
     if k > 2 and multiclass not in ("ovo", "ovr"):
-        raise ValueError(without_planes("multiclass", multiclass, "'ovo' or 'ovr'"))
+        raise ValueError(without_planes(machine, "multiclass", multiclass, "'ovo' or 'ovr'"))
     return planes(k, has_function_per_class(machine))
 
 
@@ -206,11 +206,11 @@ def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
     return bool(np.all(_same(host(X, machine.support_), machine.support_vectors_)))
 
 
-def without_planes(parameter: str, value: Any, use: str) -> str:
+def without_planes(machine: Machine, parameter: str, value: Any, use: str) -> str:
     """Why a joint machine has no margins."""
     return (
-        f"{parameter}={value!r} trains all classes jointly: it has no planes between two sides, and so neither margins "
-        f"nor nearest points of two hulls; use {parameter}={use}"
+        f"{type(machine).__name__} with {parameter}={value!r} trains all classes jointly: it has no planes between two "
+        f"sides, and so neither margins nor nearest points of two hulls; use {parameter}={use}"
     )
 
 
