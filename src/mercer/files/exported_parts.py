@@ -208,11 +208,16 @@ class Parts:
         parts.check(medium)
         return parts
 
+    @property
+    def rows_to_try(self) -> Floats:
+        """The examples, or, of a machine that has none, rows of standard normal numbers."""
+        if len(self.examples):
+            return self.examples
+        return np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
+
     def check(self, medium: str) -> None:
         """Refuse a model whose public method answers other values than these parts make, in float64."""
-        rows = self.examples
-        if not len(rows):
-            rows = np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
+        rows = self.rows_to_try
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             off = self.public.difference(rows, self.outputs(rows, np.float64))
         name = type(self.public.model).__name__
