@@ -8,12 +8,13 @@ import subprocess
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 
 import mercer
 from mercer.cli.main import main
 from mercer.files.liblinear_estimator import liblinear_from_estimator
-from mercer.files.liblinear_model import write_liblinear_model
+from mercer.files.liblinear_model import read_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_estimator import MACHINES, libsvm_from_estimator
 from mercer.files.libsvm_model import read_libsvm_model, write_libsvm_model
 from mercer.files.models import read_model
@@ -283,3 +284,15 @@ def test_names_of_a_compressed_machines_pairs(tmp_path):
         "0 against 2",
         "1 against 2",
     ]
+
+
+def test_probabilities_of_a_logistic_model_as_the_page_says(tmp_path):
+    """docs/migration.md: expit of the decisions, over their sum for several classes, is LIBLINEAR's -b 1."""
+    liblinear = pytest.importorskip("liblinear.liblinearutil")
+    for k in (2, 3):
+        model = liblinear.train(CLASSES[k].tolist(), X.tolist(), "-s 0 -B 1 -q")
+        liblinear.save_model(str(tmp_path / "m"), model)
+        wanted = np.array(liblinear.predict([], ROWS.tolist(), model, "-b 1 -q")[2])
+        p = expit(read_liblinear_model(tmp_path / "m").decisions(ROWS))
+        p = np.c_[p, 1 - p] if k == 2 else p / p.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(p, wanted, atol=1e-9)

@@ -94,7 +94,10 @@ class LiblinearModel(Model):
         return np.array(self.label)[np.argmax(values, axis=1)]
 
     def with_probabilities(self) -> LibsvmModel:
-        raise ValueError("probabilities of LIBLINEAR's logistic regression are not available; predict without -b 1")
+        raise ValueError(
+            "-b 1 is not available for LIBLINEAR's models; predict without it. In Python the probabilities of logistic "
+            "regression are scipy.special.expit(model.decisions(X)), divided by their sum if there are several classes"
+        )
 
     def estimator(self, n_features: int | None = None) -> Estimator:
         from mercer.files.liblinear_estimator import estimator_from_liblinear

@@ -43,7 +43,12 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
     Raises
     ------
     TypeError
-        For a kernel that ONNX cannot compute this way; the message names it.
+        For a model or kernel that ONNX cannot compute this way; the message names it.
+
+    Notes
+    -----
+    The file's values are compared with the model's own while it is written, and its `doc_string` says how far apart
+    they are. A row whose f is 0 to rounding, such as a support vector on the boundary, may get the other label.
     """
     content = onnx_model(model, dtype=dtype).SerializeToString()
     with replacing(path) as file:
