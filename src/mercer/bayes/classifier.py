@@ -37,7 +37,8 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
 
     `predict`, `predict_proba` and `decision_function` average over the posterior of f. What speaks of one function of
     the kernel's space is about its mean, `latent_mean_and_variance(X)[0]`, and says "latent mean": `explain`,
-    `gradient_importance`, `partial_dependence`, `reasons`, `margins`, `signed_distance`, `function_` and `rkhs_norm_`.
+    `gradient_importance`, `partial_dependence`, `reasons`, `margins`, `signed_distance`, `insight`, `function_` and
+    `rkhs_norm_`.
 
     Parameters
     ----------
