@@ -24,7 +24,6 @@ from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.files.model import Estimator
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel
-from mercer.tables.asked import ask
 
 # One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
 MACHINES: Final = {
@@ -140,6 +139,8 @@ def _svm_type(machine: Estimator) -> str:
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
     if svm_type is not None and type(machine).__module__.startswith("mercer."):
         return svm_type
+    from mercer.tables.asked import ask  # only here, so that training on text loads no tables
+
     inner = ask(machine).machine
     if inner is not machine:
         raise TypeError(
