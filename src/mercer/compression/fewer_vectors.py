@@ -257,13 +257,11 @@ def _checked(model: Any, max_error: Any) -> Expansion:
             f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
             "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"
         )
-    needed = [part for part, kind in declared(type(model)).items() if kind.required and kind.unless != "_compression_"]
-    lost = [part for part in needed if part not in _KEPT]
-    if lost:
+    needed = {part for part, kind in declared(type(model)).items() if kind.required and kind.unless != "_compression_"}
+    if not needed <= _KEPT:
         raise TypeError(
-            f"{name} cannot be compressed: it also predicts from what it knows of all of its training samples "
-            f"({', '.join(lost)}), such as variances, which fewer vectors do not have; compress a machine for f alone, "
-            f"RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
+            f"{name} cannot be compressed: besides f it tells variances, which rest on all of its vectors; compress a "
+            "machine for f alone, RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
         )
     if expansion.vectors is None:
         raise TypeError(
