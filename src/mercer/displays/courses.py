@@ -22,7 +22,7 @@ from mercer.teaching.record import Trace
 
 
 class ConvergenceRecord:
-    """A callback of scikit-learn (1.9 or newer) that keeps the gap and the violation before every outer step of a fit.
+    """A callback of scikit-learn that keeps the gap and the violation before every outer step of a fit.
 
     The last entry is that of the certificate. Sub-problems, such as the pairs of several classes, are solved one after
     another while a callback watches.
@@ -130,7 +130,7 @@ class ConvergenceDisplay(Picture):
         model = ask(around[0]).settled() if around else clone(asked.machine)
         machine = ask(model).machine
         if not hasattr(machine, "set_callbacks"):
-            raise ImportError("callbacks need scikit-learn 1.9 or newer, and a machine of mercer")
+            raise TypeError(f"{type(machine).__name__} takes no callbacks; draw a machine of mercer")
         machine.set_callbacks(record)
         model.fit(X, y, **weight_option(model, sample_weight))
         return cls.from_record(record, tol=getattr(machine, "tol", None), ax=ax)
