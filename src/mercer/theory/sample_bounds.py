@@ -350,8 +350,8 @@ def soft_margin_expectation(risk: float, norm: float, theta: float, radius: floa
     norm : float
         ‖u‖.
     theta : float
-        ϑ of the machine, which minimises (1/m) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. The lecture writes λ, which is
-        not `lam`, the factor beside a sum of losses.
+        ϑ of the machine, which minimises (1/m) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. The lecture writes λ,
+        which is not `lam`, the factor beside a sum of losses.
     %(radius)s
     m : int
         The number of samples.
