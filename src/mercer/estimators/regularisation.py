@@ -8,7 +8,7 @@ Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample wei
     ½‖w‖² + C' Σ ξ_i²             C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
 The first three are their own inverse: with C in the place of ϑ, λ or α they give that. For the λ of least squares
-others have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, and an LS-SVM's gamma is 1/λ.
+others have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, an LS-SVM's gamma is 1/λ.
 
 C that makes a machine consistent as n grows: `C_from_consistency`.
 
