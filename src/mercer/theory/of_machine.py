@@ -202,9 +202,7 @@ class _Origin:
     features: bool
 
 
-def _of_plane(
-    model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float, origin: _Origin
-) -> Insight:
+def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float, origin: _Origin) -> Insight:
     rows = X
     if len(margins.rows) < n_samples(X):  # of a matrix of kernel values, their part of it
         gram = kernel.accepts == "gram"
@@ -223,7 +221,9 @@ def _of_plane(
     if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0:
         one = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if one is not None and radius_margin(one, 1 / norm) < np.inf:
-            same = Assumption("a fit without one sample has the same kernel and features", not any(vars(origin).values()))
+            same = Assumption(
+                "a fit without one sample has the same kernel and features", not any(vars(origin).values())
+            )
             left_out = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
             bounds["leave one out"] = replace(left_out, assumptions=(*left_out.assumptions, same))
     recipe = kernel.recipe()
