@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text(encoding="utf-8")
-# One process has loaded the libraries that mercer needs, but nothing of mercer. For each module of the page a copy of it
-# imports mercer and looks the module's names up, so that no module is there because another one has loaded it.
+# One process has loaded the libraries that mercer needs, but nothing of mercer. For each module of the page a copy of
+# it imports mercer and looks the module's names up, so that no module is there because another one has loaded it.
 LOOK = """
 import os, sys
 import numpy, pandas, scipy.linalg, scipy.optimize, scipy.sparse, sklearn.base, sklearn.metrics, sklearn.pipeline

@@ -9,10 +9,11 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.errors import warn_user
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, fitted
-from mercer.kernels import Kernel
+from mercer.kernels import FromFunction, Gaussian, Kernel
 from mercer.parameters import iterations
 from mercer.rkhs import Expansion
 from mercer.solvers.least_squares.solution import memory_error
@@ -53,8 +54,10 @@ class Optimising(Machine):
         return None if self.optimise is True else list(self.optimise or [])
 
     def _wrapped(self, fit: Fit) -> Kernel:
-        """The kernel, times a factor that is learnt too if everything is."""
+        """The kernel, times a factor that is learnt too if everything is; warn of parameters that cannot be learnt."""
         assert fit.kernel is not None
+        if self.optimise is True:
+            _tell_fixed(fit.kernel)
         return 1.0 * fit.kernel if self.optimise is True else fit.kernel
 
     def _refuse_large(self, fit: Fit) -> None:
@@ -76,6 +79,23 @@ class Optimising(Machine):
     def __getstate__(self) -> dict[str, Any]:
         # The factor is as large as K, and made again where it is needed.
         return {name: value for name, value in super().__getstate__().items() if name != "_process_"}
+
+
+def _tell_fixed(kernel: Kernel) -> None:
+    """Warn of parameters that no gradient search reaches: those of a function of another library, and a matrix M."""
+    for part in (kernel, *kernel.get_params().values()):
+        if isinstance(part, FromFunction):
+            warn_user(
+                f"the parameters of {part!r} stay as they are given, since nothing is known of their derivatives; with "
+                "a kernel of mercer.kernels, such as Gaussian(), they are learnt. optimise=False says that they may stay",
+                UserWarning,
+            )
+        elif isinstance(part, Gaussian) and part.M is not None:
+            warn_user(
+                "the matrix M of a Gaussian stays as it is given; a product of Gaussian(gamma).on([j]) over the columns "
+                "learns a scale for each. optimise=False, or a list of names, says that M may stay",
+                UserWarning,
+            )
 
 
 def own_vectors(expansion: Expansion, fit: Fit) -> Expansion:
