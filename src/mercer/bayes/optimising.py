@@ -87,13 +87,13 @@ def _tell_fixed(kernel: Kernel) -> None:
         if isinstance(part, FromFunction):
             warn_user(
                 f"the parameters of {part!r} stay as they are given, since nothing is known of their derivatives; with "
-                "a kernel of mercer.kernels, such as Gaussian(), they are learnt. optimise=False says that they may stay",
+                "a kernel of mercer.kernels, such as Gaussian(), they are learnt. optimise=False keeps all as given",
                 UserWarning,
             )
         elif isinstance(part, Gaussian) and part.M is not None:
             warn_user(
-                "the matrix M of a Gaussian stays as it is given; a product of Gaussian(gamma).on([j]) over the columns "
-                "learns a scale for each. optimise=False, or a list of names, says that M may stay",
+                "the matrix M of a Gaussian stays as it is given; a product of Gaussian(gamma).on([j]) over the "
+                "columns learns a scale for each. optimise=False, or a list of names, says that M may stay",
                 UserWarning,
             )
 

@@ -79,8 +79,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
     def _read(self, X: Samples, reset: bool) -> Samples:
         if (kernel := as_kernel(self.kernel)).accepts != "vectors":
             raise ValueError(
-                f"{kernel!r} is not a kernel of vectors, and has no features of this kind; give it to a machine, such as "
-                "SVC(kernel=…)"
+                f"{kernel!r} is not a kernel of vectors, and has no features of this kind; give it to a machine, such "
+                "as SVC(kernel=…)"
             )
         sparse = "csr" if self._takes_sparse else False
         return validate_data(self, host(X), dtype=np.float64, reset=reset, accept_sparse=sparse)
