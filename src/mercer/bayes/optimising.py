@@ -13,7 +13,7 @@ from mercer.errors import warn_user
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, fitted
-from mercer.kernels import FromFunction, Gaussian, Kernel
+from mercer.kernels import Kernel
 from mercer.parameters import iterations
 from mercer.rkhs import Expansion
 from mercer.solvers.least_squares.solution import memory_error
@@ -83,17 +83,17 @@ class Optimising(Machine):
 
 def _tell_fixed(kernel: Kernel) -> None:
     """Warn of parameters that no gradient search reaches: those of a function of another library, and a matrix M."""
-    for part in (kernel, *kernel.get_params().values()):
-        if isinstance(part, FromFunction):
+    for name, value in kernel.get_params().items():
+        if hasattr(value, "get_params") and not isinstance(value, Kernel):
             warn_user(
-                f"the parameters of {part!r} stay as they are given, since nothing is known of their derivatives; with "
-                "a kernel of mercer.kernels, such as Gaussian(), they are learnt. optimise=False keeps all as given",
+                f"the parameters of {value!r} stay as they are given, since nothing is known of their derivatives; with "
+                "a kernel of mercer.kernels they are learnt. optimise=False keeps all as given",
                 UserWarning,
             )
-        elif isinstance(part, Gaussian) and part.M is not None:
+        elif name.rpartition("__")[2] == "M" and value is not None:
             warn_user(
-                "the matrix M of a Gaussian stays as it is given; a product of Gaussian(gamma).on([j]) over the "
-                "columns learns a scale for each. optimise=False, or a list of names, says that M may stay",
+                f"the matrix {name} stays as it is given; a product of kernels with .on([j]) over the columns learns a "
+                "scale for each. optimise=False, or a list of names, says that M may stay",
                 UserWarning,
             )
 
