@@ -86,7 +86,7 @@ def _tell_fixed(kernel: Kernel) -> None:
     for name, value in kernel.get_params().items():
         if hasattr(value, "get_params") and not isinstance(value, Kernel):
             warn_user(
-                f"the parameters of {value!r} stay as they are given, since nothing is known of their derivatives; with "
+                f"the parameters of {value!r} stay as they are given, since their derivatives are not known; with "
                 "a kernel of mercer.kernels they are learnt. optimise=False keeps all as given",
                 UserWarning,
             )
