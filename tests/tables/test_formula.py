@@ -113,6 +113,7 @@ def test_a_level_that_training_did_not_see_is_named(factor):
 
 
 def test_other_frames():
+    pytest.importorskip("pyarrow")  # which formulaic asks polars for
     pl = pytest.importorskip("polars")
     data = TABLE.assign(kind=LABELS["text"])
     other = pl.DataFrame({name: data[name].to_numpy() for name in ("a", "b", "y")} | {"kind": data.kind.to_list()})
