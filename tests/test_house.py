@@ -34,6 +34,7 @@ RANK = {
     "parameters": 0,
     "_core": 0,
     "losses": 1,
+    "penalties": 1,
     "kernels": 1,
     "problems": 2,
     "data": 2,

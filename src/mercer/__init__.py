@@ -76,6 +76,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer import displays as displays
     from mercer import losses as losses
+    from mercer import penalties as penalties
     from mercer.analysis.easy import EasyModel, easy
     from mercer.bayes import GaussianProcessClassifier, GaussianProcessRegressor, RelevanceVectorRegressor
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
@@ -155,8 +156,8 @@ else:
     }
     _ROOMS = (
         "analysis arrays bayes calibration certificates compression config data datasets displays engine errors "
-        "estimators explain features files fitting gram kernels libsvm losses margins parameters paths problems rkhs "
-        "runtime selection solution solvers tables teaching theory unsupervised"
+        "estimators explain features files fitting gram kernels libsvm losses margins parameters paths penalties "
+        "problems rkhs runtime selection solution solvers tables teaching theory unsupervised"
     )
     _MEANT = {
         "SVM": "SVC (classes), SVR (numbers) or OneClassSVM (novelties)",

@@ -191,6 +191,8 @@ class Function:
 
         Its own b is 0: constants are not part of the space.
         """
+        if isinstance(others, Function):
+            raise TypeError("projected_on takes a list of functions; for one function g write projected_on([g])")
         if not others:
             raise ValueError("a projection needs at least one function to project on")
         G = np.array([[one.inner(other) for other in others] for one in others])
@@ -253,6 +255,8 @@ class Function:
     # --- inside ----------------------------------------------------------------------------------------------------
 
     def _check_same_kernel(self, other: Function) -> None:
+        if not isinstance(other, Function):
+            raise TypeError(f"{other!r:.60} is no function of a kernel's space: give a mercer.rkhs.Function")
         if self.kernel.accepts == "gram":
             raise ValueError("of a precomputed kernel only the matrix is known, so its functions can only be evaluated")
         if not same_kernel(self.kernel, other.kernel):

@@ -26,8 +26,8 @@ def test_scikit_learns_checks(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_parameters_and_attributes_are_documented(estimator):
-    text = estimator.__doc__
-    assert all(f"    {p} :" in text for p in inspect.signature(estimator).parameters)
+    text = inspect.getdoc(estimator)
+    assert all(f"\n{p} :" in text for p in inspect.signature(estimator).parameters)
     A = np.random.default_rng(0).normal(size=(20, 2))
     model = estimator().fit(A, A[:, 0] > 0)
     fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]

@@ -51,7 +51,7 @@ def test_conversions_have_inverses():
     for there, rest in (
         (regularisation.C_from_theta, (50,)),
         (regularisation.C_from_lam, ()),
-        (regularisation.C_from_half_lam, (50,)),
+        (regularisation.C_from_alpha, (50,)),
     ):
         assert there(there(0.3, *rest), *rest) == pytest.approx(0.3, rel=1e-15)
         for bad in (0.0, -1.0, np.nan):
@@ -69,7 +69,7 @@ def test_each_price_is_that_of_the_machine_with_its_name():
     ):
         np.testing.assert_allclose(other.fit(few, label).decision_function(few), f, atol=1e-5)
     exact = SVC(C=C, kernel="linear", bias=False, tol=1e-8).fit(few, label).certificate_.primal
-    noisy = PegasosSVC(regularisation.C_from_half_lam(C, n), bias=False, random_state=0).fit(few, label)
+    noisy = PegasosSVC(regularisation.C_from_alpha(C, n), bias=False, random_state=0).fit(few, label)
     assert noisy.objective_ == pytest.approx(exact / (C * n), rel=0.05)
 
 

@@ -41,8 +41,9 @@ def test_calibrate_is_that_of_the_kind(machines, given):
 
 
 def test_they_are_documented_with_the_machine():
-    page = pydoc.plain(pydoc.render_doc(mercer.SVC))
-    for method in ("explain(self, X: 'Data', background", "calibrate(self, X", "insight(self, X", "compression_"):
+    # Since Python 3.13 pydoc writes a parameter a line where a signature is long.
+    page = " ".join(pydoc.plain(pydoc.render_doc(mercer.SVC)).replace("|", " ").replace("(self", "( self").split())
+    for method in ("explain( self, X: 'Data', background", "calibrate( self, X", "insight( self, X", "compression_"):
         assert method in page
 
 

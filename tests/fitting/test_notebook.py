@@ -88,8 +88,7 @@ def test_a_machine_inside_another_picture(around):
     assert shown(around) is None
     around.fit(X, y)
     machine = around[-1] if hasattr(around, "steps") else around.best_estimator_
-    if "fitted-att-type" in around._repr_html_():  # scikit-learn 1.9 or newer
-        assert shown(around) == shown(machine) == f"certificate: converged\n{machine.certificate_}"
+    assert shown(around) == shown(machine) == f"certificate: converged\n{machine.certificate_}"
 
 
 def test_a_compressed_machine_says_so():

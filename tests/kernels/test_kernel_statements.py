@@ -102,7 +102,7 @@ TABLE = [
     (gauss + Laplacian(), "yyynu", None),
     (gauss + function, "uuuuu", None),
     (gauss + 3, "yyyny", 2.0),
-    (linear + 1, "yuuuy", 1.0),
+    (linear + 1, "ynnuy", 1.0),
     (gauss * gauss, "yyyyy", math.sqrt(8)),
     (gauss * linear, "yuuny", None),
     (gauss * Gaussian(gamma=0), "yyuyy", 2.0),

@@ -203,11 +203,18 @@ def test_parameters_of_the_other_machines(name):
 @pytest.mark.parametrize("name", mercer.estimators.__all__)
 def test_parameters_and_attributes_are_documented(name):
     estimator = getattr(mercer.estimators, name)
-    text = estimator.__doc__
-    assert all(f"    {p}" in text or f", {p}" in text for p in inspect.signature(estimator).parameters)
+    text = inspect.getdoc(estimator)
+    assert all(f"\n{p}" in text or f", {p}" in text for p in inspect.signature(estimator).parameters)
     model = estimator().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]
     assert not [name for name in fitted if name not in text]
+
+
+def test_every_docstring_begins_at_the_margin():
+    """Texts that are put together keep their headings at the margin, whatever the compiler does with blanks."""
+    for name in mercer.__all__:
+        text = inspect.getdoc(getattr(mercer, name))
+        assert not re.search(r"^ +(Parameters|Attributes|Returns|Examples)\n +--", text, re.MULTILINE), name
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 
-from mercer import SVC, theory, trace
+from mercer import SVC, KernelMachine, theory, trace
 from mercer.kernels import (
     Chi2,
     Cosine,
@@ -258,9 +258,9 @@ def test_sample_complexities():
     enough = 8 / Decimal("0.01") * (2 * 16 + ln(40))
     assert theory.hard_margin_samples(0.1, 2.0, 0.5, delta=0.05) == math.ceil(enough)
     R, B, m = 3.0, 2.0, 500
-    lam = theory.best_lam(R, B, m)
-    bound = theory.soft_margin_expectation(0.1, B, lam, R, m)
-    near(bound.terms["λ‖u‖²"], bound.terms["2R²/(λm)"])
+    theta = theory.best_theta(R, B, m)
+    bound = theory.soft_margin_expectation(0.1, B, theta=theta, radius=R, m=m)
+    near(bound.terms["ϑ‖u‖²"], bound.terms["2R²/(ϑm)"])
     near(bound.value - 0.1, theory.soft_margin_excess(R, B, m).value)
     near(theory.soft_margin_excess(R, B, m).value, math.sqrt(8 * R * R * B * B / m))
     least = theory.soft_margin_samples(0.05, R, B)
@@ -270,6 +270,24 @@ def test_sample_complexities():
     X, w, v = rng.normal(size=(50, 3)), rng.normal(size=3), rng.normal(size=3)
     apart = np.abs(np.maximum(0, 1 - X @ w) - np.maximum(0, 1 - X @ v)).max()
     assert apart <= theory.hinge_lipschitz(theory.origin_radius(X, kernel=Linear())) * np.linalg.norm(w - v)
+
+
+def test_the_machine_of_best_theta_minimises_the_objective_of_the_theorem():
+    """L_S(w) + ϑ‖w‖² of SVC(theta=best_theta) is the least, by SciPy; λ of a sum of losses would be another machine."""
+    rng, B = np.random.default_rng(11), 3.0
+    X = rng.normal(size=(200, 3))
+    y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1, -1)
+    theta = theory.best_theta(theory.origin_radius(X, kernel=Linear()), B, len(y))
+
+    def objective(w):
+        return np.maximum(0, 1 - y * (X @ w)).mean() + theta * (w @ w)
+
+    model = SVC(theta=theta, kernel="linear", bias=False, tol=1e-9).fit(X, y)
+    found = objective(model.coef_[0])
+    searched = minimize(objective, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12})
+    assert found == pytest.approx(searched.fun, rel=1e-6)
+    other = KernelMachine("hinge", kernel="linear", lam=theta, bias=False).fit(X, y)
+    assert theory.risk(y, other.decision_function(X), loss="hinge") + theta * other.rkhs_norm_**2 > 1.1 * found
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 100.0])

@@ -4,6 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import mercer
 from mercer import theory
@@ -120,3 +124,76 @@ def test_many_samples_get_the_bound_on_their_complexity(monkeypatch):
 def test_before_training():
     with pytest.raises(ValueError, match="not fitted"):
         mercer.SVC().insight(X, Y)
+
+
+# --- where the data chose -------------------------------------------------------------------------------------------
+
+FIXED = mercer.SVC(gamma=0.5, bias=False)
+LEARNT = {
+    "gamma of the samples": mercer.SVC(bias=False),
+    "search": mercer.TunedSVC({"gamma": [0.1, 1.0]}, estimator=FIXED, cv=3),
+    "scikit-learn's search": GridSearchCV(FIXED, {"gamma": [0.1, 1.0]}, cv=3),
+    "weights of kernels": mercer.MKLClassifier(kernel=[Gaussian(gamma=0.1), Gaussian(gamma=1.0)]),
+    "scaled": make_pipeline(StandardScaler(), FIXED),
+    "scaled within a search": GridSearchCV(make_pipeline(StandardScaler(), FIXED), {"svc__C": [0.1, 1.0]}, cv=3),
+    "table": mercer.Tabular(FIXED),
+    "likelihood": mercer.GaussianProcessClassifier(kernel=Gaussian(gamma=0.5)),
+    "learnt kernel": mercer.SVC(
+        kernel=mercer.learn_kernel(X, Y, kernel=Gaussian(gamma=0.5), criterion="radius-margin", max_steps=3).kernel,
+        bias=False,
+    ),
+    "part of the kernel is learnt": mercer.SVC(
+        kernel=2 * mercer.learn_kernel(X, Y == "yes", kernel=Gaussian(gamma=0.5), max_steps=3).kernel + 1, bias=False
+    ),
+}
+CHOSEN_BEFORE = {
+    "numbers": FIXED,
+    "a kernel of numbers": mercer.SVC(kernel=2 * Gaussian(gamma=0.5), bias=False),
+    "search of C": mercer.TunedSVC({"C": [0.1, 1.0]}, estimator=FIXED, cv=3),
+    "a step without state": make_pipeline(Normalizer(), FIXED),
+}
+
+
+@pytest.mark.parametrize("name", [*LEARNT, *CHOSEN_BEFORE])
+@pytest.mark.filterwarnings("ignore:the best score is at the edge")
+def test_a_bound_does_not_apply_where_the_data_chose_kernel_or_scale(name):
+    model = {**LEARNT, **CHOSEN_BEFORE}[name].fit(X, Y)
+    bound = mercer.ask(model).insight(X, Y).bounds["soft margin"]
+    fixed = next(each for each in bound.assumptions if each.text.startswith("the kernel, its parameters"))
+    assert fixed.holds is (False if name in LEARNT else None)
+    assert bound.applies is (False if name in LEARNT else None)
+
+
+def test_a_search_that_finds_nothing_better_returns_a_kernel_of_its_own():
+    given = Gaussian(gamma=0.5)
+    found = mercer.learn_kernel(X, Y, kernel=given, criterion="alignment", max_steps=1).kernel
+    assert found is not given
+    assert (given.learnt, found.learnt) == (False, True)
+
+
+def test_bounds_of_what_a_scaler_made():
+    wide = X[np.abs(X[:, 0]) > 0.3]
+    labels = np.where(wide[:, 0] > 0, 1, -1)
+    model = make_pipeline(StandardScaler(), mercer.SVC(C=np.inf, kernel="linear", tol=1e-6)).fit(wide, labels)
+    bounds = mercer.ask(model).insight(wide, labels).bounds
+    assert bounds["leave one out"].applies is False
+    assert bounds["linear rules"].applies is False
+    assert "a fit without one sample has the same kernel and features: does not hold" in str(bounds["leave one out"])
+
+
+# --- names of columns -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [(mercer.SVR(), REAL), (mercer.RLSRegressor(), REAL), (mercer.OneClassSVM(), None), (mercer.LinearSVR(), REAL)],
+    ids=lambda value: type(value).__name__,
+)
+def test_columns_in_another_order_are_refused(model, target):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = clone(model).fit(frame, target)
+    expected = clone(model).fit(X, target).insight(X, target)
+    assert model.insight(frame, target).risks == expected.risks
+    with pytest.raises(ValueError, match="feature names"):
+        model.insight(frame[["b", "a", "c"]], target)

@@ -177,7 +177,7 @@ def test_hard_margins():
 
 def test_soft_margin_expectation():
     """Shalev-Shwartz's bound on the expected hinge risk, for the best u."""
-    rng, m, lam = np.random.default_rng(8), 40, 0.1
+    rng, m, theta = np.random.default_rng(8), 40, 0.1
     X, y = np.vstack([POINTS, POINTS]), np.repeat([1, -1], 4)
     law = np.concatenate([CHANCE, 1 - CHANCE]) / 4
 
@@ -188,11 +188,11 @@ def test_soft_margin_expectation():
     for _ in range(500):
         counts = rng.multinomial(m, law)
         seen = counts > 0
-        model = SVC(kernel="linear", C=1 / (2 * lam * m), bias=False, tol=1e-4).fit(X[seen], y[seen], counts[seen])
+        model = SVC(kernel="linear", C=1 / (2 * theta * m), bias=False, tol=1e-4).fit(X[seen], y[seen], counts[seen])
         risks.append(hinge_risk(model.decision_function(X)))
     radius = theory.origin_radius(X, kernel=Linear())
-    best = SVC(kernel="linear", C=1 / (2 * lam), bias=False, tol=1e-6).fit(X, y, law)
-    bound = theory.soft_margin_expectation(hinge_risk(best.decision_function(X)), best.rkhs_norm_, lam, radius, m)
+    best = SVC(kernel="linear", C=1 / (2 * theta), bias=False, tol=1e-6).fit(X, y, law)
+    bound = theory.soft_margin_expectation(hinge_risk(best.decision_function(X)), best.rkhs_norm_, theta, radius, m)
     error = 3 * np.std(risks) / math.sqrt(len(risks))
     assert np.mean(risks) <= bound.value + error
     assert np.mean(risks) > bound.terms["L(u)"]  # what is left out of the bound matters

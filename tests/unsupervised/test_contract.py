@@ -50,8 +50,8 @@ def test_scikit_learns_checks_of_given_matrices(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_parameters_and_attributes_are_documented(estimator):
-    text = estimator.__doc__
-    assert all(f"    {p} :" in text for p in inspect.signature(estimator).parameters)
+    text = inspect.getdoc(estimator)
+    assert all(f"\n{p} :" in text for p in inspect.signature(estimator).parameters)
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = estimator().fit(X, X[:, 0])
     fitted = [name for name in vars(model) if name.endswith("_") and not name.startswith("_")]

@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.errors import warn_user
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, fitted
@@ -53,8 +54,10 @@ class Optimising(Machine):
         return None if self.optimise is True else list(self.optimise or [])
 
     def _wrapped(self, fit: Fit) -> Kernel:
-        """The kernel, times a factor that is learnt too if everything is."""
+        """The kernel, times a factor that is learnt too if everything is; warn of parameters that cannot be learnt."""
         assert fit.kernel is not None
+        if self.optimise is True:
+            _tell_fixed(fit.kernel)
         return 1.0 * fit.kernel if self.optimise is True else fit.kernel
 
     def _refuse_large(self, fit: Fit) -> None:
@@ -76,6 +79,23 @@ class Optimising(Machine):
     def __getstate__(self) -> dict[str, Any]:
         # The factor is as large as K, and made again where it is needed.
         return {name: value for name, value in super().__getstate__().items() if name != "_process_"}
+
+
+def _tell_fixed(kernel: Kernel) -> None:
+    """Warn of parameters that no gradient search reaches: those of a function of another library, and a matrix M."""
+    for name, value in kernel.get_params().items():
+        if hasattr(value, "get_params") and not isinstance(value, Kernel):
+            warn_user(
+                f"the parameters of {value!r} stay as they are given, since their derivatives are not known; with "
+                "a kernel of mercer.kernels they are learnt. optimise=False keeps all as given",
+                UserWarning,
+            )
+        elif name.rpartition("__")[2] == "M" and value is not None:
+            warn_user(
+                f"the matrix {name} stays as it is given; a product of kernels with .on([j]) over the columns learns a "
+                "scale for each. optimise=False, or a list of names, says that M may stay",
+                UserWarning,
+            )
 
 
 def own_vectors(expansion: Expansion, fit: Fit) -> Expansion:

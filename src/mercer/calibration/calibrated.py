@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.engine import PlacedSamples, placed
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.held_out.machines import weight_option
+from mercer.held_out.machines import decision_values, weight_option
+from mercer.tables.frame import part_of
 
 HELD_OUT = "held-out"
 
@@ -47,6 +50,8 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn beside `estimator` itself, which is fitted; `calibrate` of a machine does this."""
         check_is_fitted(self.estimator)
+        if hasattr(X, "columns") and not isinstance(placed(X), PlacedSamples):
+            decision_values(self.estimator, part_of(X, np.arange(min(1, len(X)))))  # folds would not compare names
         self._learn(self.estimator, X, y, sample_weight, self.cv)
         return self
 

@@ -87,7 +87,7 @@ def _as_read(one: Encoding, cells: Any) -> Any:
     if isinstance(one, Dates):
         seconds = as_seconds(cells, one.form)[0]
         return np.where(
-            np.isnan(seconds), np.datetime64("NaT"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
+            np.isnan(seconds), np.datetime64("NaT", "us"), (1e6 * np.nan_to_num(seconds)).astype("datetime64[us]")
         )
     return cells
 

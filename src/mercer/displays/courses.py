@@ -22,7 +22,7 @@ from mercer.teaching.record import Trace
 
 
 class ConvergenceRecord:
-    """A callback of scikit-learn (1.9 or newer) that keeps the gap and the violation before every outer step of a fit.
+    """A callback of scikit-learn that keeps the gap and the violation before every outer step of a fit.
 
     The last entry is that of the certificate. Sub-problems, such as the pairs of several classes, are solved one after
     another while a callback watches.
@@ -131,8 +131,8 @@ class ConvergenceDisplay(Picture):
         machine = ask(model).machine
         if not hasattr(machine, "set_callbacks"):
             raise TypeError(
-                f"ConvergenceDisplay watches a fit by callbacks, which {type(machine).__name__} does not have: that "
-                "takes a machine of mercer, and scikit-learn 1.9 or newer"
+                f"ConvergenceDisplay watches a fit by callbacks, which {type(machine).__name__} does not have: draw a "
+                "machine of mercer"
             )
         machine.set_callbacks(record)
         model.fit(X, y, **weight_option(model, sample_weight))

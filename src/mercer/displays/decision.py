@@ -135,7 +135,7 @@ def _typical(column: Any) -> Any:
         return float(finite.mean()) if len(finite) else np.nan
     if column.dtype.kind == "M":
         known = np.sort(column[~np.isnat(column)])
-        return known[len(known) // 2] if len(known) else np.datetime64("NaT")
+        return known[len(known) // 2] if len(known) else np.datetime64("NaT", "s")
     there = [item for item in column.tolist() if not is_missing(item)] if column.dtype.kind == "O" else list(column)
     return Counter(there).most_common(1)[0][0] if there else None
 

@@ -25,6 +25,7 @@ from mercer.displays.drawing import (
     wrapped,
 )
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
@@ -82,6 +83,8 @@ class GramDisplay(Picture):
         machine, seen = machine_and_rows(estimator, X)
         if not hasattr(machine, "kernel_"):
             raise TypeError(f"{type(machine).__name__} has no kernel; its matrix is that of Linear(): use from_kernel")
+        if hasattr(seen, "columns"):
+            seen = read_samples(machine, seen, machine.kernel_, reset=False)  # raises if they have other names
         return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
 
     @classmethod

@@ -56,6 +56,9 @@ else:
         "svc": "SVC",
         "svr": "SVR NuSVR QuantileSVR",
     }
+    _MODULES = ("regularisation", "ridge_path", "transduction")
     __getattr__, __dir__ = on_demand(
-        __name__, {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
+        __name__,
+        {name: f"{__name__}.{home}" for home, names in _HOMES.items() for name in names.split()}
+        | {name: f"{__name__}.{name}" for name in _MODULES},
     )

@@ -4,11 +4,11 @@ Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample wei
 
     (1/n) Σ loss_i + ϑ‖w‖²        C = 1/(2ϑn)    Igel's ϑ, Rosasco's λ; the parameter `theta` of the machines
     Σ loss_i + λ‖f‖²              C = 1/(2λ)     the λ of least squares and of any loss; `lam` of those
-    (λ/2)‖w‖² + (1/n) Σ loss_i    C = 1/(λn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
+    (α/2)‖w‖² + (1/n) Σ loss_i    C = 1/(αn)     Shalev-Shwartz's λ; `alpha` of PegasosSVC, as scikit-learn's
     ½‖w‖² + C' Σ ξ_i²             C = 2C'        LIBLINEAR's C' for squared losses; ours multiplies ½ξ_i²
 
-The first three are their own inverse: with C in the place of ϑ or λ they give that. For the λ of least squares others
-have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, and an LS-SVM's gamma is 1/λ.
+The first three are their own inverse: with C in the place of ϑ, λ or α they give that. For the λ of least squares
+others have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, an LS-SVM's gamma is 1/λ.
 
 C that makes a machine consistent as n grows: `C_from_consistency`.
 
@@ -54,17 +54,17 @@ def C_from_lam(lam: float) -> float:
     return 0.5 / positive("lam", lam)
 
 
-def C_from_half_lam(lam: float, n: float) -> float:
-    """C of the problem (λ/2)‖w‖² + (1/n) Σ loss.
+def C_from_alpha(alpha: float, n: float) -> float:
+    """C of the problem (α/2)‖w‖² + (1/n) Σ loss.
 
     Parameters
     ----------
-    lam : float
-        λ of that problem: `alpha` of `PegasosSVC`.
+    alpha : float
+        α of that problem: `alpha` of `PegasosSVC`, which Shalev-Shwartz writes as λ.
     n : float
         The number of samples, or the sum of their weights.
     """
-    return 1.0 / (positive("lam", lam) * positive("n", n))
+    return 1.0 / (positive("alpha", alpha) * positive("n", n))
 
 
 def C_from_liblinear(C: float) -> float:

@@ -35,8 +35,6 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         """
         X = self._read(X, reset=True)
         self.kernel_ = as_kernel(self.kernel).bind(X)
-        if self.kernel_.accepts != "vectors":
-            raise ValueError(f"{self.kernel_!r} is not a kernel of vectors, and has no features of this kind")
         self._prepare(X)
         return self
 
@@ -79,6 +77,11 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         return float(np.abs((products.toarray() if is_sparse(products) else products) - exact).max())
 
     def _read(self, X: Samples, reset: bool) -> Samples:
+        if (kernel := as_kernel(self.kernel)).accepts != "vectors":
+            raise ValueError(
+                f"{kernel!r} is not a kernel of vectors, and has no features of this kind; give it to a machine, such "
+                "as SVC(kernel=…)"
+            )
         sparse = "csr" if self._takes_sparse else False
         return validate_data(self, host(X), dtype=np.float64, reset=reset, accept_sparse=sparse)
 

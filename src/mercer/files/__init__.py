@@ -10,4 +10,11 @@ if TYPE_CHECKING:
     from mercer.files.mercer_file.model_file import load, save
 else:
     # Not every file is a .mercer file, which takes more of scikit-learn.
-    __getattr__, __dir__ = on_demand(__name__, dict.fromkeys(__all__, "mercer.files.mercer_file.model_file"))
+    _MODULES = (
+        "liblinear_estimator liblinear_model libsvm_estimator libsvm_model libsvm_text onnx_export svmlight_model"
+    )
+    __getattr__, __dir__ = on_demand(
+        __name__,
+        dict.fromkeys(__all__, "mercer.files.mercer_file.model_file")
+        | {name: f"mercer.files.{name}" for name in _MODULES.split()},
+    )

@@ -28,7 +28,7 @@ from mercer.rkhs import Expansion
 from mercer.tables.asked import Asked, ask
 from mercer.tables.encodings import LeftOut, Numbers
 from mercer.tables.estimator import Tabular, used_columns
-from mercer.tables.frame import Frame
+from mercer.tables.frame import Frame, part_of
 from mercer.unsupervised.learner import Learner
 
 _KEYWORDS = frozenset(
@@ -172,6 +172,8 @@ class Parts:
             coefficients = coefficients * scale
         b = b * scale + mean
         if X is not None:
+            if hasattr(X, "columns"):
+                machine._decision(asked.rows(part_of(X, np.arange(1))))  # raises if its columns have other names
             if table is not None:
                 X = np.column_stack([asked.column(X, asked.names.index(name)) for name in used_columns(table)])
             examples = _some(_rows(X, n_features))

@@ -300,6 +300,20 @@ class Shifted(OfValues):
         yield "constant", (), np.ones_like(values[0])
 
     @property
+    def _polynomial(self) -> bool:
+        """True if the kernel is a polynomial of ⟨x, z⟩, which has finitely many features."""
+        recipe = self.kernel.recipe() if self.kernel.bound else None
+        return recipe is not None and recipe.inner == "dot" and recipe.ending in ("identity", "polynomial")
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return "no" if self._polynomial else self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return "no" if self._polynomial else self._follows("universal")
+
+    @property
     def differentiable(self) -> Answer:
         return self.kernel.differentiable
 

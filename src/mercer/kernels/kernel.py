@@ -94,6 +94,9 @@ class Kernel(FeatureSpace, NamedParameters):
     Gaussian(gamma=2.0) + 0.1 * Linear()
     """
 
+    # True of what `learn_kernel` returns: samples chose the parameters, so that no bound may take them for fixed.
+    learnt: bool = False
+
     # NumPy scalars leave ``np.float64(2) * kernel`` to the kernel.
     __array_ufunc__ = None
 

@@ -242,9 +242,12 @@ class _Solved:
 def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, ...] = ("l1",)) -> _Solved:
     if getattr(model, "slack", None) not in slacks:
         wanted = " or ".join(map(repr, slacks))
-        raise ValueError(
-            f"this estimate is for SVC with slack={wanted}, not {model!r}; leave_one_out takes any machine"
-        )
+        instead = "leave_one_out takes any machine"
+        if hasattr(model, "best_estimator_"):
+            instead = "give the machine that the search chose, its best_estimator_"
+        elif getattr(model, "slack", None) == "l2":
+            instead = "soft_radius_margin and leave_one_out take slack='l2'"
+        raise ValueError(f"this estimate is for SVC with slack={wanted}, not {model!r}; {instead}")
     fit, found = settlements(model, X, y, sample_weight)
     if len(found) != 1:
         raise ValueError(

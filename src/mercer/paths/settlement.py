@@ -68,6 +68,8 @@ def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tup
 def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[Settlement]]:
     """What was read, and the exact solutions on it; `model` says what to solve and, if it is fitted, where to begin."""
     if not isinstance(model, DualMachine):
+        if hasattr(model, "best_estimator_"):
+            raise TypeError(f"{type(model).__name__} is a search; give the machine that it chose, its best_estimator_")
         raise TypeError(
             f"{type(model).__name__} is no machine with support vectors; use one such as SVC or SVR, or for least "
             "squares RLSRegressorCV, whose loo_residuals_ are exact"

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from mercer.arrays import Floats
 from mercer.bayes.process import GaussianProcess
@@ -140,6 +141,8 @@ def learn_kernel(
     }[criterion]
     numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
     best, found = climb(judge, bound, numbers, names, max_steps)
+    best = clone(best)  # which may be the caller's
+    best.learnt = True
     sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0
     return LearntKernel(best, found, criterion, sign * judge(best, found)[0], sign * judge(bound, numbers)[0])
 

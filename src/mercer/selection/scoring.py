@@ -60,6 +60,24 @@ def scorer_of(estimator: Any, scoring: Any) -> Scorer:
     return made
 
 
+def scorer_of_queries(scoring: Any) -> Scorer:
+    """The score of a ranking within queries: the machine's own, or a function that takes `qid`."""
+    if scoring is None:
+        return _within_queries
+    if not callable(scoring) or type(scoring) is _OF_METRICS:
+        raise ValueError(
+            f"scoring={scoring!r} compares samples of different queries; leave it out for the share of pairs in the "
+            "right order, or give a function of (model, X, y, qid=…)"
+        )
+    return scoring  # type: ignore[no-any-return]  # the user's
+
+
+def _within_queries(model: Any, X: Any, y: Any, sample_weight: Any = None, qid: Any = None) -> float:
+    while isinstance(model, Pipeline):  # whose own score hands no qid on
+        X, model = model[:-1].transform(X), model.steps[-1][1]
+    return float(model.score(X, y, sample_weight=sample_weight, qid=qid))
+
+
 def ends_of(estimator: Any, scoring: Any) -> tuple[float, float] | None:
     """The smallest and the largest value that a score can have; None where nobody knows."""
     scoring = _named(estimator, scoring)
@@ -104,9 +122,10 @@ def asks_predictions_only(scorer: Scorer) -> bool:
     return scorer in (*_OWN.values(), *SOFT, inside) or type(scorer) is _OF_METRICS
 
 
-def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any) -> float:
-    """The score of held-out samples, weighted if there are weights."""
-    found = scorer(model, X, y) if weight is None else scorer(model, X, y, sample_weight=weight)
+def scored(scorer: Scorer, model: Any, X: Any, y: Any, weight: Any, qid: Any = None) -> float:
+    """The score of held-out samples, weighted if there are weights, and within queries if there are any."""
+    options = {name: value for name, value in (("sample_weight", weight), ("qid", qid)) if value is not None}
+    found = scorer(model, X, y, **options)
     if isinstance(found, Mapping):
         raise TypeError(f"scoring gave {found!r}, but a search chooses by one number: return that one")
     return float(found)

@@ -30,6 +30,7 @@ class Search:
     X: Any
     y: Any
     sample_weight: Any
+    qid: Any  # the query of each sample, of a ranking
     splits: list[tuple[Any, Any]]
     scorer: Scorer
     cells: Cells
@@ -61,6 +62,10 @@ class Search:
     def targets(self, fold: int) -> tuple[Any, Any]:
         """The targets and the weights of these samples, copies too."""
         return self._with(self.splits[fold][1])
+
+    def query_option(self, qid: Any) -> dict[str, Any]:
+        """The keyword of `fit` that gives a ranking its queries."""
+        return {} if qid is None else {f"{self.prefix}qid": qid}
 
     def tell(self, point: int, fold: int) -> None:
         """A fit is done, or could not be made: call the caller's function, and print a line a second."""
@@ -112,6 +117,7 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
         model = clone(search.estimator)
         warm = next((name for name in model.get_params() if name.rpartition("__")[2] == "warm_start"), None)
         X, y, weight = search.training(fold)
+        seen, held_out = (None, None) if search.qid is None else (search.qid[rows] for rows in search.splits[fold])
         for point in group:
             if not search.wanted(point, fold):
                 continue
@@ -122,8 +128,8 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
                 model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
                 if warm is not None and hasattr(machine_of(model), "certificate_"):
                     model.set_params(**{warm: True})
-                model.fit(X, y, **weight_option(model, weight))
-                score = scored(search.scorer, model, search.samples(fold), *search.targets(fold))
+                model.fit(X, y, **weight_option(model, weight), **search.query_option(seen))
+                score = scored(search.scorer, model, search.samples(fold), *search.targets(fold), qid=held_out)
             except Exception as error:  # whatever a user's kernel or score raises belongs to its cell
                 search.cells.fail(point, fold, error)
             else:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
 from mercer.arrays import is_sparse, n_samples
@@ -36,7 +39,7 @@ from mercer.selection.grids import (
     with_own,
 )
 from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen
-from mercer.selection.scoring import SOFT, counts_mistakes, ends_of, scorer_of
+from mercer.selection.scoring import SOFT, counts_mistakes, ends_of, scorer_of, scorer_of_queries
 from mercer.selection.search import Search, fit_fold_by_fold
 from mercer.selection.search_gap import SearchGap
 from mercer.selection.shared_search import SharedSearch
@@ -55,6 +58,7 @@ def tune(
     scoring: Any = None,
     criterion: str = "folds",
     groups: Any = None,
+    qid: Any = None,
     sample_weight: Any = None,
     refit: bool = True,
     skip: Any = True,
@@ -95,6 +99,10 @@ def tune(
         leave-one-out, and a bound on the probability of error. Scores are then 1 − the share of errors.
     groups : array of shape (n_samples,), optional
         For splitters that need them.
+    qid : array of shape (n_samples,), optional
+        The query of each sample, for `RankSVM`: fits and scores compare the samples of one query. A number as `cv` then
+        leaves out whole queries, GroupKFold(5, shuffle=True, random_state=0); splitters are given `qid` as groups where
+        `groups` is not given.
     sample_weight : array of shape (n_samples,), optional
         Weights of the samples, in fits and in scores.
     refit : bool, default=True
@@ -137,6 +145,7 @@ def tune(
     prefix, machine = prefix_and_machine(estimator)
     if y is None and (is_classifier(machine) or is_regressor(machine)):
         raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
+    qid = _queries(estimator, machine, groups, qid)
     X = placed(X)
     y = None if y is None else column_or_1d(on_host(y), warn=True)
     if not hasattr(X, "shape") and kernel_accepts(getattr(machine, "kernel", "rbf")) != "sequences":
@@ -155,13 +164,16 @@ def tune(
         points, own = with_own(estimator, points_of(estimator, grid))
     else:
         points = points_of(estimator, grid)
-    asked = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None}
+    asked = {"cv": cv != 5, "scoring": scoring is not None, "groups": groups is not None, "qid": qid is not None}
     check_criterion(estimator, criterion, {**asked, "one_standard_error": one_standard_error}, points)
     labelled = is_classifier(estimator) or (y is not None and not is_regressor(estimator))  # outliers in every fold
     by_folds = criterion == "folds"
     rows = (
         np.zeros((n_samples(X), 1)) if isinstance(X, Frame | PlacedSamples) else X
     )  # whose number is all that folds need
+    if qid is not None:
+        groups = qid if groups is None else groups
+        cv = GroupKFold(cv, shuffle=True, random_state=0) if isinstance(cv, int) else cv
     splits = list(folds_of(cv, y, labelled).split(rows, y, groups)) if by_folds else []
     ends = ends_of(estimator, scoring) if skip and by_folds else None
     cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=own)
@@ -171,8 +183,9 @@ def tune(
         X=X,
         y=y,
         sample_weight=None if sample_weight is None else np.asarray(on_host(sample_weight)),
+        qid=qid,
         splits=splits,
-        scorer=scorer_of(estimator, scoring),
+        scorer=scorer_of(estimator, scoring) if qid is None else scorer_of_queries(scoring),
         cells=cells,
         n_threads=effective_n_threads(n_jobs if n_jobs is not None else getattr(machine, "n_jobs", None)),
         budget=bytes_of(getattr(machine, "cache_size", 1000)),
@@ -212,6 +225,26 @@ def _check_called_right(estimator: Any, X: Any) -> None:
         )
     if X is None:
         raise TypeError("tune needs samples: mercer.tune(estimator, X, y)")
+
+
+def _queries(estimator: Any, machine: Any, groups: Any, qid: Any) -> Any:
+    """Return the query of each sample; raise if it cannot reach the machine, or if only `groups` has it."""
+    name = type(machine).__name__
+    ranks = "qid" in signature(machine.fit).parameters
+    if qid is None:
+        if ranks and groups is not None:
+            raise ValueError(
+                f"groups only says which samples are left out together, and {name} would compare samples of different "
+                "groups: give qid=, which also makes the folds; for one query of all samples leave groups out"
+            )
+        return None
+    if not ranks:
+        raise TypeError(f"qid is for RankSVM, which compares the samples of a query; {name} has none. Use groups=")
+    if estimator is not machine and not isinstance(estimator, Pipeline):
+        raise TypeError(
+            f"a {type(estimator).__name__} hands no qid to its {name}; tune the {name}, or a Pipeline of it"
+        )
+    return column_or_1d(on_host(qid))
 
 
 def _run(search: Search) -> str:
@@ -261,7 +294,8 @@ def _conclude(
     _tell_early(cells, best)
     if refit and not interrupted:
         model = search.at(best)
-        result.best_estimator_ = model.fit(search.X, search.y, **weight_option(model, search.sample_weight))
+        options = weight_option(model, search.sample_weight) | search.query_option(search.qid)
+        result.best_estimator_ = model.fit(search.X, search.y, **options)
         if not cells.complete:
             told = f"the search ended after {cells.done:,} of {cells.scores.size:,} fits (max_time)"
             warn_user(f"{told}; the best of those was taken. Raise max_time, or try fewer points", ConvergenceWarning)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import cleandoc
+from textwrap import dedent
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, OutlierMixin, RegressorMixin, clone
@@ -222,4 +224,5 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
 
 for _made in (TunedSVC, TunedSVR, TunedOneClassSVM):
     if _made.__doc__ is not None:  # python -OO has none
-        _made.__doc__ = _made.__doc__.format(shared=_SHARED_DOCS.format(name=_made._kind.__name__))
+        # Both without the blanks that begin their lines, which the compiler removes from one of them since Python 3.13.
+        _made.__doc__ = cleandoc(_made.__doc__).format(shared=dedent(_SHARED_DOCS).format(name=_made._kind.__name__))

@@ -142,7 +142,7 @@ class Dates:
 
     def decode(self, numbers: Floats) -> Cells:
         found = (numbers[:, 0] * self.scale + self.centre).round().astype("datetime64[s]")
-        return np.where(numbers[:, -1] == 1, np.datetime64("NaT"), found) if self.n_holes else found
+        return np.where(numbers[:, -1] == 1, np.datetime64("NaT", "s"), found) if self.n_holes else found
 
 
 @dataclass(frozen=True)

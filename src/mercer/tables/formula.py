@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,10 @@ from mercer.runtime.optional import require
 
 @dataclass(frozen=True, eq=False)
 class FormulaModel:
-    """A machine that was trained by a formula: it takes tables with the formula's columns.
+    """A machine that was trained by a formula: it takes tables with the columns of the formula's right side.
+
+    Every row gets its answer, in the order of the table. A missing cell, and a level of a factor that training did not
+    see, are errors that name them.
 
     Attributes
     ----------
@@ -28,29 +32,58 @@ class FormulaModel:
     spec: Any
 
     def _rows(self, data: Any) -> Floats:
-        return _columns(self.spec.get_model_matrix(data))
+        _check_missing(data, self.spec)
+        formulaic = require("formulaic", "a formula")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
+            try:
+                matrix = self.spec.update(materializer=None).get_model_matrix(data)  # of this table's library
+            except formulaic.errors.DataMismatchWarning as unseen:
+                raise ValueError(
+                    f"a factor has a level that training did not see ({_told_levels(self.spec)}): {unseen}"
+                ) from None
+        return _columns(matrix, data)
 
     def predict(self, data: Any) -> Any:
-        """What the machine says of each row."""
+        """Predict each row: labels as the training table has them, or numbers in the unit of the left side.
+
+        After ``log(y) ~ a`` a prediction is a logarithm; take `numpy.exp` of it.
+
+        Parameters
+        ----------
+        data : table
+            With the columns of the right side.
+        """
         return self.model.predict(self._rows(data))
 
     def decision_function(self, data: Any) -> Any:
-        """f of each row, where the machine has it."""
+        """Compute f of each row, where the machine has it.
+
+        Parameters
+        ----------
+        data : table
+            With the columns of the right side.
+        """
         return self.model.decision_function(self._rows(data))
 
 
 def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
     """Train a copy of a machine on the columns of a table that a formula names; needs formulaic.
 
-    The intercept that formulaic adds is left out, since machines have their own. Columns are not scaled: put
+    The intercept that formulaic adds is left out, since machines have their own. A factor on the right side becomes
+    0/1 columns of all its levels but the first; ``0 + c`` keeps the first one too. Columns are not scaled: put
     `StandardScaler` before the machine in a pipeline, or write ``scale(a)``.
+
+    A row with a missing cell is an error that names it, since neither side may lose rows silently.
 
     Parameters
     ----------
     model : estimator
         It is not changed.
     formula : str
-        Such as ``"y ~ a + b"``, ``"y ~ ."`` or ``"y ~ poly(a, 2) - b"``.
+        Such as ``"y ~ a + b"``, ``"y ~ ."`` for all other columns, ``"y ~ . - a"`` or ``"y ~ poly(a, 2) + b"``. A
+        column on the left side is the target as it stands in the table, so that labels keep their names; ``C(k)`` is
+        the classes of k. With a transformation there, such as ``log(y)``, predictions are in its unit, as R's are.
     data : table
         A frame that formulaic takes.
 
@@ -58,18 +91,74 @@ def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
     -------
     FormulaModel
     """
-    if formula.count("~") != 1:
+    if formula.count("~") != 1 or not formula.partition("~")[0].strip():
         raise ValueError(f"formula={formula!r} must have a left and a right side, such as 'y ~ a + b'")
     formulaic = require("formulaic", "a formula")
-    sides = formulaic.Formula(formula).get_model_matrix(data)
-    y = np.asarray(sides.lhs)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    elif y.ndim == 2 and set(np.unique(y)) <= {0, 1} and (y.sum(axis=1) == 1).all():  # a factor, a column per level
-        y = np.asarray([str(name) for name in sides.lhs.columns])[np.argmax(y, axis=1)]
-    return FormulaModel(clone(model).fit(_columns(sides.rhs), y), sides.rhs.model_spec)
+    sides = formulaic.model_matrix(formula, data, context={}, na_action="ignore", output="pandas")
+    if isinstance(sides.lhs, tuple) or isinstance(sides.rhs, tuple):
+        raise ValueError(f"formula={formula!r} has several parts (|) on one side; a machine takes one")
+    left, right = sides.lhs.model_spec, sides.rhs.model_spec
+    _check_missing(data, left)
+    _check_missing(data, right)
+    return FormulaModel(clone(model).fit(_columns(sides.rhs, data), _target(sides.lhs, data)), right)
 
 
-def _columns(matrix: Any) -> Floats:
+def _target(matrix: Any, data: Any) -> Any:
+    """Return the column itself, the levels of a factor, or the numbers of one or more transformed columns."""
+    spec = matrix.model_spec
+    factors = [factor for term in spec.formula for factor in term.factors]
+    if len(factors) == 1 and factors[0].eval_method.value == "lookup":
+        return data[str(factors[0].expr)]
+    if not spec.factor_contrasts:
+        y = _columns(matrix, data)
+        return y[:, 0] if y.shape[1] == 1 else y
+    flags = np.asarray(matrix, dtype=np.float64)
+    if len(factors) > 1 or not np.isin(flags, (0, 1)).all() or not (flags.sum(axis=1) == 1).all():
+        raise ValueError(
+            f"the left side {spec.formula} makes the columns {list(matrix.columns)}, which are no classes; write one "
+            "column or one C(column) there, or numbers"
+        )
+    levels = spec.factor_contrasts[factors[0]].levels
+    return np.array(levels)[np.argmax(flags, axis=1)]
+
+
+def _columns(matrix: Any, data: Any) -> Floats:
+    """Return the columns but the intercept; raise if a transformation gave no number, or lost a row."""
     kept = [name for name in matrix.columns if name != "Intercept"]
-    return np.asarray(matrix[kept], dtype=np.float64)
+    try:
+        values = np.asarray(matrix[kept], dtype=np.float64)
+    except (TypeError, ValueError) as wrong:
+        raise ValueError(
+            f"the formula makes a column that is no number ({wrong}); write C(name) for a factor"
+        ) from None
+    if len(values) != len(data):
+        raise ValueError(f"the formula makes {len(values)} rows of {len(data)}; every row needs one")
+    for name, column in zip(kept, values.T, strict=True):
+        if not np.isfinite(column).all():
+            raise ValueError(f"{name} is NaN or infinite in {_told_rows(np.flatnonzero(~np.isfinite(column)))}")
+    return values
+
+
+def _check_missing(data: Any, spec: Any) -> None:
+    """Raise if the table lacks a column that this side of the formula needs, or has missing cells in it."""
+    pandas = require("pandas", "a formula")  # formulaic brings it
+    there = list(getattr(data, "column_names", None) or data.columns)
+    for name in sorted(map(str, spec.variables_by_source.get("data", ()))):
+        if name not in there:
+            raise ValueError(f"the formula needs the column {name!r}; the table has {there}")
+        missing = np.flatnonzero(pandas.isna(np.asarray(data[name])))
+        if len(missing):
+            raise ValueError(
+                f"the column {name!r} has missing values in {_told_rows(missing)}; fill them in, drop these rows "
+                "yourself, or use mercer.tabular, which takes missing values"
+            )
+
+
+def _told_rows(rows: Any) -> str:
+    shown = ", ".join(str(row) for row in rows[:5])
+    more = f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more} (counted from 0)"
+
+
+def _told_levels(spec: Any) -> str:
+    return "; ".join(f"{factor} has {state.levels}" for factor, state in spec.factor_contrasts.items())

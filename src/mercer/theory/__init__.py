@@ -44,7 +44,7 @@ from mercer.theory.risks import (
     risk,
 )
 from mercer.theory.sample_bounds import (
-    best_lam,
+    best_theta,
     chernoff,
     dichotomies,
     dichotomies_chain,
@@ -72,7 +72,7 @@ __all__ = [
     "IterationPath",
     "SlackPower",
     "ball_complexity",
-    "best_lam",
+    "best_theta",
     "chernoff",
     "contraction_rule",
     "convex_hull_rule",

@@ -9,14 +9,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, matrix_part, n_samples, take
 from mercer.engine import on_host, placed
+from mercer.fitting.families.kernel_weights import KernelWeights
+from mercer.fitting.pipeline.fit import read_samples
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
-from mercer.tables.asked import ask
-from mercer.theory.bound import Assumption, Bound
+from mercer.tables.asked import Asked, ask
+from mercer.tables.estimator import Tabular
+from mercer.theory.bound import IID, Assumption, Bound
 from mercer.theory.complexity import Complexity, ball_complexity, trace_bound
 from mercer.theory.margin_bounds import (
     FIXED_KERNEL,
@@ -32,6 +36,8 @@ from mercer.theory.sample_bounds import linear_rules_bound
 
 # Rows. Up to here the whole matrix K is made for the complexity and the enclosing ball: 32 MB, a plain choice.
 _WHOLE_MATRIX_ROWS = 2000
+# Parameters that a search may choose without a change of the kernel or the features.
+_NOT_OF_THE_KERNEL = ("C", "theta", "lam", "epsilon", "nu", "delta", "tol")
 _BiasKind = Literal["none", "regularized", "free"]
 
 
@@ -174,8 +180,10 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
     if is_classifier(model):
         margins = model.margins(X, y)
         parts = list(margins) if isinstance(margins, SeveralMargins) else [margins]
-        found = [_of_plane(model, kernel, X, part, delta) for part in parts]
+        origin = _Origin(kernel=_has_learnt_kernel(asked), features=_has_learnt_features(asked))
+        found = [_of_plane(model, kernel, X, part, delta, origin) for part in parts]
     else:
+        X = read_samples(model, X, kernel, reset=False)  # which compares the names of columns
         outputs = [np.asarray(f(X), dtype=np.float64) for f in functions]
         targets: list[Floats | None] = [None] * len(outputs)
         if is_regressor(model) and y is not None:
@@ -186,7 +194,15 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
     return found[0] if len(found) == 1 else found
 
 
-def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float) -> Insight:
+@dataclass(frozen=True)
+class _Origin:
+    """True for what was chosen by looking at samples: the kernel's parameters, and the features that it is given."""
+
+    kernel: bool
+    features: bool
+
+
+def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float, origin: _Origin) -> Insight:
     rows = X
     if len(margins.rows) < n_samples(X):  # of a matrix of kernel values, their part of it
         gram = kernel.accepts == "gram"
@@ -200,16 +216,24 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     signs, values = margins.signs, margins.decision_values
     risks = {loss: risk(signs, values, loss=loss) for loss in ("zero_one", "ramp", "hinge")}
     known = soft_margin_bound(margins.slacks, whole_trace, norm, delta=delta, bias=bias == "free")
-    bounds = {"soft margin": _with_knowledge(known, model, kernel)}
+    bounds = {"soft margin": _with_knowledge(known, origin, kernel)}
     # A hard margin meets its constraints to tol: smaller slacks count as none.
     if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0:
         one = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
         if one is not None and radius_margin(one, 1 / norm) < np.inf:
-            bounds["leave one out"] = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
+            same = Assumption(
+                "a fit without one sample has the same kernel and features", not any(vars(origin).values())
+            )
+            left_out = leave_one_out_bound(one, 1 / norm, n, bias=bias == "free", separable=True)
+            bounds["leave one out"] = replace(left_out, assumptions=(*left_out.assumptions, same))
     recipe = kernel.recipe()
     if recipe is not None and recipe.linear:
         wide = int(rows.shape[1])
-        bounds["linear rules"] = linear_rules_bound(risks["zero_one"], wide, n, delta=delta, bias=bias != "none")
+        rules = linear_rules_bound(risks["zero_one"], wide, n, delta=delta, bias=bias != "none")
+        if origin.features:
+            fixed = (each if each is IID else replace(each, holds=False) for each in rules.assumptions)
+            rules = replace(rules, assumptions=tuple(fixed))
+        bounds["linear rules"] = rules
     n_support = None if margins.standings is None else len(margins.free) + len(margins.bounded)
     C = _soft_price(model)
     if C is not None and n_support is not None:
@@ -252,23 +276,34 @@ def _of_function(
     )
 
 
-def _with_knowledge(bound: Bound, model: Any, kernel: Kernel) -> Bound:
+def _with_knowledge(bound: Bound, origin: _Origin, kernel: Kernel) -> Bound:
     """The bound with what is known of its assumptions here: parameters that came from the data, and the kernel."""
     assumptions = tuple(
-        replace(each, holds=False) if each is FIXED_KERNEL and _made_from_data(model) else each
+        replace(each, holds=False) if each is FIXED_KERNEL and (origin.kernel or origin.features) else each
         for each in bound.assumptions
     )
     definite = {"yes": True, "no": False}.get(kernel.positive_definite)
     return replace(bound, assumptions=(*assumptions, Assumption("the kernel is positive semi-definite", definite)))
 
 
-def _made_from_data(model: Any) -> bool:
-    """Whether the kernel's parameters were taken from the samples (gamma="scale"), or chosen by a search."""
-    kernel, gamma = getattr(model, "kernel", None), getattr(model, "gamma", None)
-    if hasattr(model, "best_params_"):
+def _has_learnt_features(asked: Asked) -> bool:
+    """Return True if a step before the machine was fitted to samples, such as a scaler or a table's encoding."""
+    return any(isinstance(step, Tabular) or get_tags(step).requires_fit for step in asked.steps)
+
+
+def _has_learnt_kernel(asked: Asked) -> bool:
+    """Return True if samples chose the kernel or its parameters: gamma="scale", a search, learnt weights or scales."""
+    model = asked.machine
+    for search in (*asked.layers, model):
+        chosen = getattr(search, "best_params_", {})
+        if any(name.rpartition("__")[2] not in _NOT_OF_THE_KERNEL for name in chosen):
+            return True
+    if isinstance(model, KernelWeights) or getattr(model, "optimise", False):
         return True
+    kernel, gamma = getattr(model, "kernel", None), getattr(model, "gamma", None)
     if isinstance(kernel, Kernel):
-        return not kernel.bound
+        inside = [value for value in kernel.get_params().values() if isinstance(value, Kernel)]
+        return not kernel.bound or any(each.learnt for each in (kernel, *inside))
     return (
         isinstance(kernel, str)
         and kernel not in ("linear", "precomputed")

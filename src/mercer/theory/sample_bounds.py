@@ -310,7 +310,7 @@ _SOFT_MARGIN = (
     IID,
     Assumption("every ‖φ(x)‖ is at most the radius"),
     Assumption("f has no bias outside of its norm"),
-    Assumption("λ was fixed before the data were seen"),
+    Assumption("ϑ was fixed before the data were seen"),
 )
 
 
@@ -340,7 +340,7 @@ def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: 
 
 
 @shared_docs
-def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float, m: int) -> Bound:
+def soft_margin_expectation(risk: float, norm: float, theta: float, radius: float, m: int) -> Bound:
     """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm.
 
     Parameters
@@ -349,8 +349,9 @@ def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float,
         L(u): the true hinge risk of any u.
     norm : float
         ‖u‖.
-    lam : float
-        λ of the machine.
+    theta : float
+        ϑ of the machine, which minimises (1/m) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. The lecture writes λ,
+        which is not `lam`, the factor beside a sum of losses.
     %(radius)s
     m : int
         The number of samples.
@@ -358,15 +359,17 @@ def soft_margin_expectation(risk: float, norm: float, lam: float, radius: float,
     integer("m", m, 1, "the number of samples")
     terms = {
         "L(u)": not_negative("risk", risk),
-        "λ‖u‖²": positive("lam", lam) * not_negative("norm", norm) * norm,
-        "2R²/(λm)": 2.0 * not_negative("radius", radius) / lam * radius / m,
+        "ϑ‖u‖²": positive("theta", theta) * not_negative("norm", norm) * norm,
+        "2R²/(ϑm)": 2.0 * not_negative("radius", radius) / theta * radius / m,
     }
     return summed("the expected hinge risk", terms, _SOFT_MARGIN, None, None, _SOURCE)
 
 
 @shared_docs
-def best_lam(radius: float, B: float, m: int) -> float:
-    """λ = √(2R²/(B²m)), which makes the two last terms equal for ‖u‖ = B.
+def best_theta(radius: float, B: float, m: int) -> float:
+    """ϑ = √(2R²/(B²m)), which makes the last two terms of `soft_margin_expectation` equal for ‖u‖ = B.
+
+    The machine is `SVC(theta=best_theta(…), bias=False)`.
 
     Parameters
     ----------
@@ -378,7 +381,7 @@ def best_lam(radius: float, B: float, m: int) -> float:
 
 @shared_docs
 def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
-    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best λ errs, in expectation.
+    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best ϑ errs, in expectation.
 
     Parameters
     ----------

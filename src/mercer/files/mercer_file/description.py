@@ -20,7 +20,6 @@ Every name is looked up in a list of this package, and none is a module or a pat
 from __future__ import annotations
 
 import math
-from collections import UserList
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from types import FunctionType
@@ -73,8 +72,6 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
-    if isinstance(value, UserList):  # scikit-learn 1.6 warns when one of its own is read
-        value = value.data
     if isinstance(value, list):
         return [describe(item, arrays, f"{where}.{_label(i, item)}", other) for i, item in enumerate(value)]
     if isinstance(value, tuple):

@@ -239,12 +239,11 @@ def _check(model: Fitted, row: Row, learnt: Any) -> None:
     row.params(model)
     if not learnt - {"_sklearn_output_config"}:
         return  # not fitted, or nothing to learn
-    version = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
     for key, kind in row.fitted.items():
         if key in vars(model):
             if not isinstance(kind, Unsaved):
                 kind.check(key, getattr(model, key), model)
-        elif row.always_has(key, version):
+        elif row.always_has(key):
             raise ModelFormatError(f"it has no {key}, which scikit-learn {sklearn.__version__} needs")
     for option, needed in row.needs.items():
         expect(not getattr(model, option) or vars(model).get(needed) is not None, f"{option} needs {needed}")

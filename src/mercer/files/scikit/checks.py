@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import UserList
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -412,7 +411,6 @@ def check_columns(name: str, columns: Any, model: Fitted) -> None:
         expect(named and (columns.step is None or type(columns.step) is int), f"{name} is no slice of columns")
         return
     items = columns.tolist() if isinstance(columns, np.ndarray) else columns
-    items = items.data if isinstance(items, UserList) else items  # the remainder's, in scikit-learn 1.6
     items = items if isinstance(items, list) else [items]
     if items and all(isinstance(item, bool) for item in items):
         expect(len(items) == n, f"{name} must be a mask of {n} columns")

@@ -36,7 +36,6 @@ class Row:
     holds: str = ""  # the attribute with its fitted machines, if only one has them
     optional: tuple[str, ...] = ()  # attributes that only some fits leave
     needs: Mapping[str, str] = field(default_factory=dict)  # the attribute without which a parameter cannot be true
-    since: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # the version of scikit-learn that began it
     params: Check = checks.nothing  # raises ModelFormatError for parameters that would do harm
     whole: Check = checks.nothing  # and for attributes that contradict each other
     finish: Check = checks.nothing  # makes what follows from the rest, and is not in the file
@@ -45,10 +44,9 @@ class Row:
         """This row with some of it changed."""
         return replace(self, **changes)
 
-    def always_has(self, name: str, version: tuple[int, ...]) -> bool:
-        """Whether every fit leaves this attribute, in this version of scikit-learn."""
-        unsaved = isinstance(self.fitted[name], Unsaved)
-        return not (unsaved or name in EVERY or name in self.optional) and version >= self.since.get(name, (0, 0))
+    def always_has(self, name: str) -> bool:
+        """Return True if every fit leaves this attribute."""
+        return not (isinstance(self.fitted[name], Unsaved) or name in EVERY or name in self.optional)
 
 
 EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": CONFIG}
@@ -169,7 +167,7 @@ SCIKIT: Final[dict[str, Row]] = {
         indicator_=Model(methods=("transform",), words=(None,)),
         _fit_dtype=checks.DTYPE,
         _fill_dtype=checks.DTYPE,
-    ).but(since={"_fill_dtype": (1, 8)}, needs={"add_indicator": "indicator_"}),
+    ).but(needs={"add_indicator": "indicator_"}),
     "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=Flag()).but(
         whole=checks.indicator
     ),

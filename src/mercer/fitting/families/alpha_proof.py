@@ -69,6 +69,11 @@ def certificate_of_alpha(
     True
     """
     if not isinstance(estimator, DualMachine):
+        if hasattr(estimator, "best_estimator_"):
+            raise TypeError(
+                f"{type(estimator).__name__} is a search, and α belongs to the machine that it chose: give certify its "
+                "best_estimator_"
+            )
         raise TypeError(
             f"certify takes a machine of mercer that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
             f"OneClassSVM, SVDD), then X, y and alpha; not {type(estimator).__name__}"

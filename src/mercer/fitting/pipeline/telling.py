@@ -9,24 +9,14 @@ from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
+from sklearn.callback import CallbackSupportMixin as CallbackSupport
+from sklearn.callback import with_callbacks
 
 from mercer import _core
 from mercer.arrays import Data
 from mercer.errors import warn_user
 from mercer.runtime.progress import Pace, Reporter
 from mercer.solution import Report
-
-try:  # scikit-learn has callbacks from 1.9 on
-    from sklearn.callback import CallbackSupportMixin as CallbackSupport
-    from sklearn.callback import with_callbacks
-except ImportError:
-
-    class CallbackSupport:  # type: ignore[no-redef]  # stands in for the mixin of newer versions
-        """No callbacks in this scikit-learn."""
-
-    def with_callbacks(method: Any) -> Any:
-        return method
-
 
 __all__ = ["CallbackSupport", "Progress", "warn_user", "with_callbacks"]
 
