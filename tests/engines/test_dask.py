@@ -1,11 +1,13 @@
 """A Dask cluster of two processes as an engine: layouts of chunks, odd inputs, deaths, and what is left behind."""
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -34,14 +36,15 @@ from mercer.engines import processes
 from mercer.engines.chunked import gram as chunked_gram
 from mercer.files.libsvm_text import write_libsvm
 from mercer.gram import gram_for
+from mercer.solvers.dual import certified
 from test_house import CELLS
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: python -m pip install 'mercer[dask]'")
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402  # after the skip without Dask
 
+from mercer.engines.chunked.conversion import as_rows  # noqa: E402  # after the skip without Dask
 from mercer.engines.dask import ENGINE, cluster  # noqa: E402  # after the skip without Dask
-from mercer.engines.dask.engine import as_rows  # noqa: E402  # after the skip without Dask
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("dask")]
 LAYOUTS = {"one": (400,), "uneven": (150, 1, 249), "small": (40,) * 10}
@@ -202,6 +205,70 @@ def test_frames_give_rows():
         mercer.SVC().fit(frame.assign(e=frame["e"].astype(str).astype("category")), y)
 
 
+def test_frames_know_their_columns_by_name():
+    """scikit-learn's rule for pandas frames, before anything is computed, and in every chunk."""
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    frame, other = (frames.from_pandas(one, npartitions=3) for one in (table, table[list("bacde")]))
+    here, model = mercer.SVC(kernel=KERNEL).fit(table, y), mercer.SVC(kernel=KERNEL).fit(frame, y)
+    assert list(model.feature_names_in_) == list("abcde")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fitted in (here, model):
+            np.testing.assert_array_equal(fitted.predict(frame).compute(), here.predict(table))
+            assert fitted.score(frame, y) == here.score(table, y)
+            for wrong in (other, frame.rename(columns={"a": "z"})):
+                with pytest.raises(ValueError, match="feature names should match"):
+                    fitted.predict(wrong)
+                with pytest.raises(ValueError, match="feature names should match"):
+                    fitted.score(wrong, y)
+    with pytest.warns(UserWarning, match="does not have valid feature names, but SVC was fitted with"):
+        np.testing.assert_array_equal(model.predict(placed(X)).compute(), here.predict(table))
+    with pytest.raises(TypeError, match="one is called 0"):
+        mercer.SVC().fit(frame.rename(columns={"a": 0}), y)
+    found = frame.map_partitions(lambda part: pandas.Series(model.predict(part), part.index), meta=(None, int))
+    assert (frame.assign(found=found).compute()["found"].to_numpy() == here.predict(table)).all()  # as the page says
+
+
+def test_rows_of_another_order_of_bytes():
+    model = mercer.SVC(kernel=KERNEL).fit(placed(X.astype(">f8")), y)
+    assert model.certificate_ == mercer.SVC(kernel=KERNEL).fit(placed(X), y).certificate_
+
+
+def test_sums_are_added_and_taken_away():
+    target, weight = X[:, 0] + 0.1 * t, np.where(np.arange(400) % 3, 1.0, 0.0)
+    model, some = mercer.RLSRegressor(kernel="linear"), slice(150, 400)
+    model.partial_fit(placed(X), da.from_array(target, chunks=130), da.from_array(weight, chunks=90))
+    here = mercer.RLSRegressor(kernel="linear").fit(X, target, weight)
+    np.testing.assert_allclose(model.predict(NEW), here.predict(NEW), rtol=1e-9)
+    model.forget(placed(X[some], (1, 249)), target[some], weight[some])
+    here.fit(X[:150], target[:150], weight[:150])
+    np.testing.assert_allclose(model.predict(NEW), here.predict(NEW), rtol=1e-9)
+
+
+def test_a_chunk_that_is_rows_already_has_one_key(client):
+    parts = [da.from_delayed(dask.delayed(drawn, pure=False)(True), (200, 5), np.float64) for _ in range(2)]
+    rows = da.concatenate(parts).persist()  # made by workers, and so aligned in their memory
+    samples = ENGINE.samples(rows)
+    assert {future.key for future in samples.chunks.futures} == {one.key for one in distributed.futures_of(rows)}
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    frame = frames.from_pandas(pandas.DataFrame(X), npartitions=2)
+    assert all(future.key.startswith("mercer-rows") for future in ENGINE.samples(frame).chunks.futures)
+
+
+def test_chunks_that_are_refused_are_not_logged(capfd, client):
+    client.run(lambda: logging.getLogger("distributed.worker").setLevel(logging.WARNING))
+    with pytest.raises(ValueError, match="holds complex128"):
+        ENGINE.samples(placed(X) * 1j)
+    assert "Compute Failed" not in capfd.readouterr().err
+
+
+def test_another_version_on_the_workers_is_refused(monkeypatch):
+    monkeypatch.setattr(mercer, "__version__", "99.0")
+    with pytest.raises(RuntimeError, match=r"this client has mercer 99.0, but a worker has"):
+        ENGINE.samples(placed(X))
+
+
 # --- workers, schedulers and clients that go away ---------------------------------------------------------------------
 
 
@@ -296,6 +363,86 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
         monkeypatch.setattr(cluster, "_GONE_SECONDS", 1.0)
         with pytest.raises(RuntimeError, match=r"has had no worker for \d+ s, and none is coming; start some"):
             mercer.SVC(kernel=KERNEL).fit(placed(X), y)
+
+
+@pytest.mark.thorough
+def test_rows_that_change_when_they_are_made_again_are_refused(client):
+    """The scheduler makes chunks again that were lost; targets and proofs belong to the rows of the start."""
+    parts = [dask.delayed(drawn, pure=False)(pure) for pure in (True, False)]
+    rows = da.concatenate([da.from_delayed(part, (200, 5), np.float64) for part in parts])
+    samples = ENGINE.samples(rows)
+    assert samples.hash().shape == (400,)
+    client.restart()
+    assert samples.chunks.map(lately, [(), None], (0.0,))
+    with pytest.raises(RuntimeError, match="made again with other rows than it had when the fit began"):
+        mercer.SVC(kernel=KERNEL).fit(samples, y)
+
+
+def drawn(pure):
+    return np.random.default_rng(0 if pure else None).normal(size=(200, 5))
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
+@pytest.mark.parametrize("at", ["samples", "certificate"])
+def test_max_time_ends_a_fit_with_a_stuck_worker(at, two_workers, client, monkeypatch):
+    """Of the solve, of the first look at the samples, and of the certificate's pass."""
+    monkeypatch.setattr("mercer.fitting.pipeline.fit._LEAST_GRACE", 1.0)
+    rows, pids = placed(X, LAYOUTS["small"]).persist(), [one.pid for one in two_workers.workers.values()]
+    distributed.wait(rows)
+    stopped, certify = [], certified.certify
+
+    def stop(*given):
+        stopped.append(os.kill(pids[0], signal.SIGSTOP))
+        return certify(*given)
+
+    monkeypatch.setattr(certified, "certify", stop)
+    try:
+        if at == "samples":
+            stop_now = os.kill(pids[0], signal.SIGSTOP)
+            assert stop_now is None
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError, match="workers have not answered"):
+            mercer.SVC(kernel=KERNEL, max_time=2.0).fit(rows, y)
+        assert time.monotonic() - begun < 15
+        assert bool(stopped) == (at == "certificate")
+    finally:
+        os.kill(pids[0], signal.SIGCONT)
+    monkeypatch.setattr(certified, "certify", certify)
+    assert mercer.SVC(kernel=KERNEL).fit(rows, y).converged_
+
+
+@pytest.mark.thorough
+def test_an_array_on_another_cluster_is_told(client):
+    rows = placed(X).persist()
+    made = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None)
+    with made, distributed.Client(made):
+        with pytest.raises(ValueError, match=r"X was persisted on the cluster at .*as_current"):
+            mercer.SVC(kernel=KERNEL).fit(rows, y)
+        with client.as_current():
+            assert mercer.SVC(kernel=KERNEL).fit(rows, y).converged_
+
+
+@pytest.mark.thorough
+def test_workers_that_lack_memory_end_a_fit_after_two_rounds():
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="400MB", dashboard_address=None
+        ) as made,
+        distributed.Client(made),
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+    ):
+        rows = ENGINE.samples(placed(X, (400,)))
+        with pytest.raises(RuntimeError, match="for want of memory again and again during one step"):
+            rows.chunks.map(greedy, [()], ())
+
+
+def greedy(chunk):
+    held = []
+    for _ in range(100):
+        held.append(np.ones(5_000_000))
+        time.sleep(0.05)
+    return len(held)
 
 
 @pytest.mark.thorough
