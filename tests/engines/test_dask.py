@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 import mercer
 from contracts.gram_contract import check_gram_contract
+from contracts.names_contract import check_names_contract
 from contracts.samples_contract import check_samples_contract
 from engines.cluster_claims import (
     GIVEN,
@@ -36,7 +37,6 @@ from mercer.engines import processes
 from mercer.engines.chunked import gram as chunked_gram
 from mercer.files.libsvm_text import write_libsvm
 from mercer.gram import gram_for
-from mercer.solvers.dual import certified
 from test_house import CELLS
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: python -m pip install 'mercer[dask]'")
@@ -226,8 +226,21 @@ def test_frames_know_their_columns_by_name():
         np.testing.assert_array_equal(model.predict(placed(X)).compute(), here.predict(table))
     with pytest.raises(TypeError, match="one is called 0"):
         mercer.SVC().fit(frame.rename(columns={"a": 0}), y)
+
+
+@pytest.mark.thorough
+def test_names_of_frames_keep_their_contract():
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    check_names_contract(
+        lambda rows, names: frames.from_pandas(pandas.DataFrame(rows, columns=names), npartitions=2),
+        X[:, :4],
+        y,
+        lambda answer: answer.compute(),
+    )
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    frame, model = frames.from_pandas(table, npartitions=3), mercer.SVC(kernel=KERNEL).fit(table, y)
     found = frame.map_partitions(lambda part: pandas.Series(model.predict(part), part.index), meta=(None, int))
-    assert (frame.assign(found=found).compute()["found"].to_numpy() == here.predict(table)).all()  # as the page says
+    assert (frame.assign(found=found).compute()["found"].to_numpy() == model.predict(table)).all()  # as the page says
 
 
 def test_rows_of_another_order_of_bytes():
@@ -254,6 +267,10 @@ def test_a_chunk_that_is_rows_already_has_one_key(client):
     frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
     frame = frames.from_pandas(pandas.DataFrame(X), npartitions=2)
     assert all(future.key.startswith("mercer-rows") for future in ENGINE.samples(frame).chunks.futures)
+
+
+def drawn(pure):
+    return np.random.default_rng(0 if pure else None).normal(size=(200, 5))
 
 
 def test_chunks_that_are_refused_are_not_logged(capfd, client):
@@ -363,86 +380,6 @@ def test_a_client_that_is_gone_is_told(two_workers, client, monkeypatch):
         monkeypatch.setattr(cluster, "_GONE_SECONDS", 1.0)
         with pytest.raises(RuntimeError, match=r"has had no worker for \d+ s, and none is coming; start some"):
             mercer.SVC(kernel=KERNEL).fit(placed(X), y)
-
-
-@pytest.mark.thorough
-def test_rows_that_change_when_they_are_made_again_are_refused(client):
-    """The scheduler makes chunks again that were lost; targets and proofs belong to the rows of the start."""
-    parts = [dask.delayed(drawn, pure=False)(pure) for pure in (True, False)]
-    rows = da.concatenate([da.from_delayed(part, (200, 5), np.float64) for part in parts])
-    samples = ENGINE.samples(rows)
-    assert samples.hash().shape == (400,)
-    client.restart()
-    assert samples.chunks.map(lately, [(), None], (0.0,))
-    with pytest.raises(RuntimeError, match="made again with other rows than it had when the fit began"):
-        mercer.SVC(kernel=KERNEL).fit(samples, y)
-
-
-def drawn(pure):
-    return np.random.default_rng(0 if pure else None).normal(size=(200, 5))
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(os.name != "posix", reason="signals between processes as POSIX has them")
-@pytest.mark.parametrize("at", ["samples", "certificate"])
-def test_max_time_ends_a_fit_with_a_stuck_worker(at, two_workers, client, monkeypatch):
-    """Of the solve, of the first look at the samples, and of the certificate's pass."""
-    monkeypatch.setattr("mercer.fitting.pipeline.fit._LEAST_GRACE", 1.0)
-    rows, pids = placed(X, LAYOUTS["small"]).persist(), [one.pid for one in two_workers.workers.values()]
-    distributed.wait(rows)
-    stopped, certify = [], certified.certify
-
-    def stop(*given):
-        stopped.append(os.kill(pids[0], signal.SIGSTOP))
-        return certify(*given)
-
-    monkeypatch.setattr(certified, "certify", stop)
-    try:
-        if at == "samples":
-            stop_now = os.kill(pids[0], signal.SIGSTOP)
-            assert stop_now is None
-        begun = time.monotonic()
-        with pytest.raises(TimeoutError, match="workers have not answered"):
-            mercer.SVC(kernel=KERNEL, max_time=2.0).fit(rows, y)
-        assert time.monotonic() - begun < 15
-        assert bool(stopped) == (at == "certificate")
-    finally:
-        os.kill(pids[0], signal.SIGCONT)
-    monkeypatch.setattr(certified, "certify", certify)
-    assert mercer.SVC(kernel=KERNEL).fit(rows, y).converged_
-
-
-@pytest.mark.thorough
-def test_an_array_on_another_cluster_is_told(client):
-    rows = placed(X).persist()
-    made = distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None)
-    with made, distributed.Client(made):
-        with pytest.raises(ValueError, match=r"X was persisted on the cluster at .*as_current"):
-            mercer.SVC(kernel=KERNEL).fit(rows, y)
-        with client.as_current():
-            assert mercer.SVC(kernel=KERNEL).fit(rows, y).converged_
-
-
-@pytest.mark.thorough
-def test_workers_that_lack_memory_end_a_fit_after_two_rounds():
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, memory_limit="400MB", dashboard_address=None
-        ) as made,
-        distributed.Client(made),
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-    ):
-        rows = ENGINE.samples(placed(X, (400,)))
-        with pytest.raises(RuntimeError, match="for want of memory again and again during one step"):
-            rows.chunks.map(greedy, [()], ())
-
-
-def greedy(chunk):
-    held = []
-    for _ in range(100):
-        held.append(np.ones(5_000_000))
-        time.sleep(0.05)
-    return len(held)
 
 
 @pytest.mark.thorough

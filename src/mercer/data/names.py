@@ -5,11 +5,12 @@ The rule is scikit-learn's: names are strings; a model that was fitted on names 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
+from mercer.errors import warn_user
 
 Names = tuple[str, ...]
 _SHOWN = 5  # names of columns in an error, at most
@@ -67,7 +68,7 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
     if (names is None) != (known is None):
         told = "does not have valid feature names" if names is None else "has feature names"
         before = "with" if names is None else "without"
-        warnings.warn(f"X {told}, but {title} was fitted {before} feature names", UserWarning, stacklevel=2)
+        warn_user(f"X {told}, but {title} was fitted {before} feature names", UserWarning)
     elif names is not None and tuple(known) != names:
         unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
         parts = [

@@ -20,7 +20,7 @@ from mercer.gram.host_rows import HostRows
 from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.protocols import Cross, Rows
 from mercer.gram.sums import Sums
-from mercer.kernels import Kernel, Linear
+from mercer.kernels import Kernel
 from mercer.problems.least_squares import LeastSquares
 
 
@@ -70,11 +70,11 @@ def rows_for(X: Any, n_threads: int, which: Indices | None = None, centre: Float
     return HostRows(_less(X, centre), n_threads, which, norm(centre))
 
 
-def sums_for(X: Any, problem: LeastSquares) -> Sums:
-    """Sums over the samples that least squares in the features needs, made where these live."""
+def sums_for(kernel: Kernel, X: Any, problem: LeastSquares) -> Sums:
+    """Sums over the samples that least squares in the features of a linear kernel needs, made where these live."""
     if not isinstance(X, PlacedSamples):
         return Sums.of(X, problem)
-    linear = gram_for(Linear(), X).linear
+    linear = gram_for(kernel, X).linear
     assert linear is not None
     return linear.sums(problem)
 

@@ -313,7 +313,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         target = self._targets(y, classes)
         check_consistent_length(read, target.Y)
         weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
-        sums = self._sums_with(read, target.Y, weight, sign)
+        sums = self._sums_with(kernel, read, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
@@ -333,7 +333,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             "the samples that are left anew"
         )
 
-    def _sums_with(self, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
+    def _sums_with(self, kernel: Kernel, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
         """The sums over what was learnt before, with these samples or without them."""
         rows = np.flatnonzero(weight > 0)
         sums: Sums | None = getattr(self, "_sums_", None)
@@ -346,7 +346,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
                     f"{'their mean' if sums.bias else 'zero'}; set it back, or make a new estimator"
                 )
             problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
-            fresh = sums_for(take(X, rows) if len(rows) < len(weight) else X, problem)
+            fresh = sums_for(kernel, take(X, rows) if len(rows) < len(weight) else X, problem)
             sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
