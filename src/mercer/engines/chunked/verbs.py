@@ -67,7 +67,8 @@ def _libraries() -> ThreadpoolController:
 class _OneThread:
     """A context without the threads of BLAS and of the core, in this process as a whole.
 
-    Tasks in several threads overlap: the first one sets the limit, and the last one restores what was before.
+    Tasks in several threads overlap: the first one sets the limit, and the last one restores what was before. Both are
+    done in threads that end at once, since threadpoolctl lets no thread change what another one that lives has set.
     """
 
     def __init__(self) -> None:
@@ -78,13 +79,22 @@ class _OneThread:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                self._limit = _libraries().limit(limits=1)
+                _in_a_thread(self._set)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._limit.restore_original_limits()
+                _in_a_thread(self._limit.restore_original_limits)
+
+    def _set(self) -> None:
+        self._limit = _libraries().limit(limits=1, user_api="blas")  # OpenMP has a limit for each thread
+
+
+def _in_a_thread(call: Callable[[], object]) -> None:
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
 
 
 _one_thread = _OneThread()
