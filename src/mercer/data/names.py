@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mercer.errors import warn_user
-
 Names = tuple[str, ...]
 _SHOWN = 5  # names of columns in an error, at most
 
@@ -64,12 +62,7 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return
     known: Any = getattr(estimator, "feature_names_in_", None)
-    title = type(estimator).__name__
-    if (names is None) != (known is None):
-        told = "does not have valid feature names" if names is None else "has feature names"
-        before = "with" if names is None else "without"
-        warn_user(f"X {told}, but {title} was fitted {before} feature names", UserWarning)
-    elif names is not None and tuple(known) != names:
+    if names is not None and known is not None and tuple(known) != names:
         unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
         parts = [
             *(["Feature names unseen at fit time:", *_bullets(unseen)] if unseen else []),
@@ -77,6 +70,14 @@ def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
             *(["Feature names must be in the same order as they were in fit."] if not unseen + missing else []),
         ]
         raise ValueError("\n".join(["The feature names should match those that were passed during fit.", *parts, ""]))
+
+
+def names_remark(estimator: Any, names: Names | None) -> str | None:
+    """Return scikit-learn's warning where either new samples or those of the fit have no names."""
+    known, title = hasattr(estimator, "feature_names_in_"), type(estimator).__name__
+    if known and names is None:
+        return f"X does not have valid feature names, but {title} was fitted with feature names"
+    return None if known or names is None else f"X has feature names, but {title} was fitted without feature names"
 
 
 def _bullets(names: Sequence[str]) -> list[str]:

@@ -36,7 +36,8 @@ from mercer.arrays import (
 from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
-from mercer.engine import configured, engine_of, on_host
+from mercer.data.names import names_remark
+from mercer.engine import PlacedSamples, configured, engine_of, on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, Rows, gram_for, rows_for
@@ -306,8 +307,10 @@ def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: boo
     if kernel is not None and kernel.accepts == "sequences":
         return samples.sequences(X, kernel)
     checked = samples.vectors(machine, X, reset=reset)
-    remark = samples.rounding_remark(X, checked)
-    if remark is not None:
+    remarks = [samples.rounding_remark(X, checked)]
+    if isinstance(checked, PlacedSamples) and engine_of(X) is not None:  # scikit-learn has compared names of the host's
+        remarks.append(names_remark(machine, checked.names))
+    for remark in filter(None, remarks):
         warn_user(remark, UserWarning)
     if kernel is not None and kernel.accepts == "gram" and is_sparse(checked):
         raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")
