@@ -1,4 +1,4 @@
-"""What names of columns must do, wherever samples live: they are kept, saved, and compared as scikit-learn does."""
+"""Contract of column names, wherever samples live: they are kept, saved, and compared as scikit-learn does."""
 
 from __future__ import annotations
 

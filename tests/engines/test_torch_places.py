@@ -235,7 +235,7 @@ def one_term_after_another(A, B):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", SHARES)
 def test_no_bound_of_crosses_can_be_smaller(name, sparse, device, monkeypatch):
-    """How much of a bound a library's own product needs depends on the processor: it adds lanes, then their sums.
+    """The share of a bound that a library's product needs depends on the processor, which adds lanes, then their sums.
 
     The bound holds for that order and for the worst one, and the worst one needs nearly all of it.
     """

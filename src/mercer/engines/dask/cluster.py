@@ -84,7 +84,7 @@ def sealed(value: Any) -> bytes:
 
 
 class _Fact(NamedTuple):
-    """What the first look at a chunk tells: shape, type, whether zeros are not stored, and how many numbers are."""
+    """Result of the first look at a chunk: shape, type, whether zeros are not stored, and how many numbers are."""
 
     facts: tuple[tuple[int, ...], str, bool, int]
     ready: bool  # whether the chunk is rows of float32 or float64 as it comes

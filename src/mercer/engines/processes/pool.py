@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -179,8 +180,9 @@ def _lock(folder: str) -> int | None:
     return descriptor
 
 
+@cache
 def _sweep(folder: Path) -> None:
-    """Remove folders of processes that were killed: nobody holds their locks."""
+    """Remove folders of processes that were killed, whose locks nobody holds; once, since a folder may be long."""
     if fcntl is None:
         return
     for left in folder.glob("mercer-rows-*"):

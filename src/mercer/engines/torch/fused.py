@@ -38,7 +38,7 @@ _INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 def available(rows: Any) -> bool:
-    """Whether there is Triton for the device of these rows.
+    """Say if there is Triton for the device of these rows.
 
     torch calls an AMD card "cuda" too. Triton refuses the products in TF32's digits there, and nobody has tried the
     others, so that such a card computes by torch's own functions.
