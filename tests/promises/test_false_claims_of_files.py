@@ -33,7 +33,7 @@ NAMED = FORMS[:4]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows of a problem are written: its repr is a part of the reproduction."""
+    """Layout of written rows; its repr is a part of the reproduction."""
 
     form: str
     seed: int
