@@ -36,6 +36,7 @@ class PlacedSamples:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]  # float32 or float64; object for strings
     sparse: bool = False  # whether zeros are not stored
+    names: tuple[str, ...] | None = None  # of the columns, where they have some
 
     def __init_subclass__(cls) -> None:
         """As an abstract class would, which every `isinstance` would pay for."""

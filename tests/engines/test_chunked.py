@@ -35,6 +35,7 @@ from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Prec
 from mercer.problems.classification import soft_margin
 from mercer.solution import Stop
 from mercer.solvers.dual.decomposition import decompose
+from reference.child import environment, run_python
 from reference.exact_kernels import Formula
 from reference.problems import machine_problem, machines
 from test_house import CELLS, by_hand
@@ -260,3 +261,55 @@ def test_a_model_does_not_depend_on_the_layout_of_chunks():
             model = mercer.SVC(kernel=Gaussian(0.2), C=5.0).fit(X, y)
             found.append((model.certificate_.gap, model.decision_function(X[:9]).tolist()))
     assert found[0] == found[1] == found[2]
+
+
+def test_sums_are_added_and_taken_away(layout):
+    """Recursive least squares against a fit of what is left."""
+    X, rng = data(90), np.random.default_rng(1)
+    y, weight = X @ rng.normal(size=6) + rng.normal(size=90), np.where(np.arange(90) % 4, 1.5, 0.0)
+    model = mercer.RLSRegressor(kernel="linear", lam=0.1)
+    model.partial_fit(X[:40], y[:40], weight[:40]).partial_fit(X[40:], y[40:], weight[40:])
+    model.forget(X[20:60], y[20:60], weight[20:60])
+    left = np.r_[0:20, 60:90]
+    with mercer.config_context(device="cpu"):
+        here = mercer.RLSRegressor(kernel="linear", lam=0.1).fit(X[left], y[left], weight[left])
+        np.testing.assert_allclose(model.predict(X), here.predict(X), rtol=1e-9, atol=1e-9)
+    assert model.converged_
+
+
+def test_the_last_task_restores_the_threads():
+    """Tasks of a worker with several threads overlap, and each would restore what the one before it had set."""
+    code = """
+        import threading
+        from threadpoolctl import threadpool_info
+        from mercer.engines.chunked import verbs
+
+        def threads_now():
+            return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+        def task(event):
+            inside.wait(30)
+            assert event.wait(30)
+
+        before = threads_now()
+        assert {"mercer", "openblas", "mkl"} & {one["internal_api"] for one in threadpool_info()}
+        for order in ([0, 1], [1, 0]):
+            inside, leave = threading.Barrier(3), [threading.Event() for _ in range(2)]
+            running = [threading.Thread(target=verbs.on_one_thread, args=(task, event)) for event in leave]
+            for one in running:
+                one.start()
+            inside.wait(30)
+            during = threads_now()
+            for k in order:
+                leave[k].set()
+                running[k].join()
+            print(*before, "|", *during, "|", *threads_now())
+    """
+    two = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "MERCER_NUM_THREADS"), "2")
+    told = run_python(code, env=environment(**two))
+    for line in told.splitlines():
+        before, during, after = (part.split() for part in line.split(" | "))
+        assert set(during) == {"1"}
+        assert before == after
+        assert set(before) != {"1"}
+    assert len(told.splitlines()) == 2

@@ -1,11 +1,13 @@
 """A Dask cluster of two processes as an engine: layouts of chunks, odd inputs, deaths, and what is left behind."""
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import scipy.sparse as sp
 
 import mercer
 from contracts.gram_contract import check_gram_contract
+from contracts.names_contract import check_names_contract
 from contracts.samples_contract import check_samples_contract
 from engines.cluster_claims import (
     GIVEN,
@@ -40,8 +43,8 @@ distributed = pytest.importorskip("distributed", reason="Dask is not installed: 
 dask = pytest.importorskip("dask")
 import dask.array as da  # noqa: E402  # after the skip without Dask
 
+from mercer.engines.chunked.conversion import as_rows  # noqa: E402  # after the skip without Dask
 from mercer.engines.dask import ENGINE, cluster  # noqa: E402  # after the skip without Dask
-from mercer.engines.dask.engine import as_rows  # noqa: E402  # after the skip without Dask
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("dask")]
 LAYOUTS = {"one": (400,), "uneven": (150, 1, 249), "small": (40,) * 10}
@@ -200,6 +203,87 @@ def test_frames_give_rows():
         mercer.SVC().fit(frames.from_pandas(holes, npartitions=3), y)
     with pytest.raises(ValueError, match="column 'e' of X holds category"):
         mercer.SVC().fit(frame.assign(e=frame["e"].astype(str).astype("category")), y)
+
+
+def test_frames_know_their_columns_by_name():
+    """scikit-learn's rule for pandas frames, before anything is computed, and in every chunk."""
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    frame, other = (frames.from_pandas(one, npartitions=3) for one in (table, table[list("bacde")]))
+    here, model = mercer.SVC(kernel=KERNEL).fit(table, y), mercer.SVC(kernel=KERNEL).fit(frame, y)
+    assert list(model.feature_names_in_) == list("abcde")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fitted in (here, model):
+            np.testing.assert_array_equal(fitted.predict(frame).compute(), here.predict(table))
+            assert fitted.score(frame, y) == here.score(table, y)
+            for wrong in (other, frame.rename(columns={"a": "z"})):
+                with pytest.raises(ValueError, match="feature names should match"):
+                    fitted.predict(wrong)
+                with pytest.raises(ValueError, match="feature names should match"):
+                    fitted.score(wrong, y)
+    with pytest.warns(UserWarning, match="does not have valid feature names, but SVC was fitted with"):
+        np.testing.assert_array_equal(model.predict(placed(X)).compute(), here.predict(table))
+    with pytest.raises(TypeError, match="one is called 0"):
+        mercer.SVC().fit(frame.rename(columns={"a": 0}), y)
+
+
+@pytest.mark.thorough
+def test_names_of_frames_keep_their_contract():
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    check_names_contract(
+        lambda rows, names: frames.from_pandas(pandas.DataFrame(rows, columns=names), npartitions=2),
+        X[:, :4],
+        y,
+        lambda answer: answer.compute(),
+    )
+    table = pandas.DataFrame(X, columns=list("abcde"))
+    frame, model = frames.from_pandas(table, npartitions=3), mercer.SVC(kernel=KERNEL).fit(table, y)
+    found = frame.map_partitions(lambda part: pandas.Series(model.predict(part), part.index), meta=(None, int))
+    assert (frame.assign(found=found).compute()["found"].to_numpy() == model.predict(table)).all()  # as the page says
+
+
+def test_rows_of_another_order_of_bytes():
+    model = mercer.SVC(kernel=KERNEL).fit(placed(X.astype(">f8")), y)
+    assert model.certificate_ == mercer.SVC(kernel=KERNEL).fit(placed(X), y).certificate_
+
+
+def test_sums_are_added_and_taken_away():
+    target, weight = X[:, 0] + 0.1 * t, np.where(np.arange(400) % 3, 1.0, 0.0)
+    model, some = mercer.RLSRegressor(kernel="linear"), slice(150, 400)
+    model.partial_fit(placed(X), da.from_array(target, chunks=130), da.from_array(weight, chunks=90))
+    here = mercer.RLSRegressor(kernel="linear").fit(X, target, weight)
+    np.testing.assert_allclose(model.predict(NEW), here.predict(NEW), rtol=1e-9)
+    model.forget(placed(X[some], (1, 249)), target[some], weight[some])
+    here.fit(X[:150], target[:150], weight[:150])
+    np.testing.assert_allclose(model.predict(NEW), here.predict(NEW), rtol=1e-9)
+
+
+def test_a_chunk_that_is_rows_already_has_one_key(client):
+    parts = [da.from_delayed(dask.delayed(drawn, pure=False)(True), (200, 5), np.float64) for _ in range(2)]
+    rows = da.concatenate(parts).persist()  # made by workers, and so aligned in their memory
+    samples = ENGINE.samples(rows)
+    assert {future.key for future in samples.chunks.futures} == {one.key for one in distributed.futures_of(rows)}
+    frames, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    frame = frames.from_pandas(pandas.DataFrame(X), npartitions=2)
+    assert all(future.key.startswith("mercer-rows") for future in ENGINE.samples(frame).chunks.futures)
+
+
+def drawn(pure):
+    return np.random.default_rng(0 if pure else None).normal(size=(200, 5))
+
+
+def test_chunks_that_are_refused_are_not_logged(capfd, client):
+    client.run(lambda: logging.getLogger("distributed.worker").setLevel(logging.WARNING))
+    with pytest.raises(ValueError, match="holds complex128"):
+        ENGINE.samples(placed(X) * 1j)
+    assert "Compute Failed" not in capfd.readouterr().err
+
+
+def test_another_version_on_the_workers_is_refused(monkeypatch):
+    monkeypatch.setattr(mercer, "__version__", "99.0")
+    with pytest.raises(RuntimeError, match=r"this client has mercer 99.0, but a worker has"):
+        ENGINE.samples(placed(X))
 
 
 # --- workers, schedulers and clients that go away ---------------------------------------------------------------------

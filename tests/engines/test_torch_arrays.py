@@ -119,3 +119,12 @@ EVERY = [
 def test_scikit_learns_checks_on_a_device(name, device):
     """Everything that the checks give goes to the device, and comes back as they ask for it."""
     check_estimator(getattr(mercer, name)())
+
+
+def test_half_precision_is_widened_from_numpy_and_refused_as_a_tensor(device):
+    X = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float16)
+    y = X[:, 0] > 0
+    there, exact = (mercer.SVC(gamma=0.5).fit(rows, y).certificate_ for rows in (X, X.astype(np.float64)))
+    assert there == exact
+    with pytest.raises(TypeError, match=r"float16; give float32 or float64"):
+        mercer.SVC().fit(torch.as_tensor(X, device="cpu" if device == "torch-cpu" else device), y)

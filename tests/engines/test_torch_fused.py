@@ -4,7 +4,9 @@ TRITON_INTERPRET=1 python -m pytest tests/engines/test_torch_fused.py     needs 
 """
 
 import importlib.util
+import itertools
 import os
+import time
 
 import numpy as np
 import pytest
@@ -164,7 +166,7 @@ def test_rounds_reach_the_optimum_of_a_stored_matrix(d):
     ahead = stored_rounds(problem, K)
     ahead._chooser.resize(16)
     beta, u = np.zeros(24), np.zeros(24)
-    taken, violation = ahead.run(beta, u, 1e-2, 10**6, lambda: False)
+    taken, violation = ahead.run(beta, u, 1e-2, 10**6)
     assert taken > 0
     assert violation <= 1e-2
     assert not ahead.over
@@ -182,7 +184,7 @@ def test_numbers_that_are_lost_end_rounds():
     K[3, 5] = K[5, 3] = np.nan
     ahead = stored_rounds(problem, K)
     ahead._chooser.resize(16)
-    ahead.run(np.zeros(24), np.zeros(24), 1e-2, 10**6, lambda: False)
+    ahead.run(np.zeros(24), np.zeros(24), 1e-2, 10**6)
     assert ahead.over
 
 
@@ -299,7 +301,8 @@ def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
 def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
     monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
     monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
-    monkeypatch.setattr(torch_field, "_SECONDS_ALONE", 0.0)  # one round at a time
+    monkeypatch.setattr(torch_field, "_FEWEST_ROUNDS", 1)  # one round at a time
+    monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
     monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
     monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
     active, run = [], torch_field.TorchField.advance
@@ -317,3 +320,53 @@ def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
         here = machine.fit(X, y).certificate_
     assert abs(found.dual - here.dual) <= found.gap + here.gap
     assert found.violation <= 0.01
+
+
+@pytest.mark.parametrize("rounds", [1, 15])
+def test_the_same_fit_has_the_same_bits_however_fast_the_clock_runs(rounds, monkeypatch):
+    """On a busy host a round takes longer: neither what is dropped nor where the fit ends may depend on it."""
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_ROUNDS", rounds)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2)).astype(np.float32)
+    y = (X[:, 0] + 0.3 * rng.normal(size=120) > 0) * 1.0
+    found = set()
+    for seconds in (0.0, 0.05, 1e6):  # between two looks at the clock
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "monotonic", lambda: seconds * next(ticks))  # noqa: B023  # called before the next
+        model = mercer.SVC(gamma=0.5, tol=1e-3).fit(X, y)
+        found.add((str(model.certificate_), float(np.max(model.n_iter_)), model.dual_coef_.tobytes()))
+    assert len(found) == 1
+
+
+def test_a_deadline_ends_the_rounds(monkeypatch):
+    problem, K = box_problem(24)
+    box = (problem.p, problem.lower, problem.upper, problem.d)
+    taken = []
+    for deadline in (5.0, np.inf):
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "monotonic", lambda: 3.0 * next(ticks))  # noqa: B023  # called before the next
+        ahead = Ahead(OfStored(there(K, torch.float32)), box, None, there(K))
+        taken.append(ahead.run(np.zeros(24), np.zeros(24), 1e-9, 10**6, deadline=deadline))
+        taken[-1] = (*taken[-1], next(ticks))
+    assert taken[0][0] < taken[1][0]
+    assert [looks for *_, looks in taken] == [3, 0]  # 0, 3 and 6 s; and never without a deadline
+
+
+def test_a_build_for_rocm_does_without_them(monkeypatch):
+    """Triton's backend for AMD takes no TF32: torch's own functions compute the values there."""
+    X = data(60, 3).float()
+    y = (X[:, 0] > 0).cpu().numpy() * 1.0
+    by_kernels = mercer.SVC(gamma=0.5).fit(X, y).certificate_
+    assert fused.available(X)
+    monkeypatch.setattr(torch.version, "hip", "6.4.0")
+    assert not fused.available(X)
+    monkeypatch.setattr(fused, "triton", None)  # whoever asks it all the same fails
+    monkeypatch.setattr(fused, "tl", None)
+    found = mercer.SVC(gamma=0.5).fit(X, y).certificate_
+    assert abs(found.dual - by_kernels.dual) <= found.gap + by_kernels.gap
+    assert found.proves == "optimality"

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from contracts.named import named
+from contracts.names_contract import check_names_contract
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, Sigmoid
 from test_house import CELLS, KINDS, REFERENCES, by_hand, problem, target_of
 
@@ -306,3 +307,19 @@ def test_ctrl_c_ends_a_fit(device):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_sums_are_added_and_taken_away(device):
+    target, model = X[:, 0] + 0.1 * X[:, 1] ** 2, mercer.RLSRegressor(kernel="linear", lam=0.1)
+    weight = np.where(np.arange(60) % 4, 1.5, 0.0)
+    model.partial_fit(*(tensor(part, device) for part in (X, target, weight)))
+    model.forget(*(tensor(part[20:], device) for part in (X, target, weight)))
+    with mercer.config_context(device="cpu"):
+        alone = mercer.RLSRegressor(kernel="linear", lam=0.1).fit(X[:20], target[:20], weight[:20])
+        np.testing.assert_allclose(model.predict(NEW), alone.predict(NEW), rtol=1e-9)
+
+
+def test_names_keep_their_contract(device):
+    pandas = pytest.importorskip("pandas")
+    four = np.column_stack([X, X[:, 0] * X[:, 1]])
+    check_names_contract(lambda rows, names: pandas.DataFrame(rows, columns=names), four, y)

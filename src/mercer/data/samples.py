@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, is_sparse, n_samples, row_blocks
+from mercer.data.names import check_names
 from mercer.engine import PlacedSamples, configured, engine_of, placed
 from mercer.kernels import Kernel
 from mercer.runtime.threads import effective_n_threads
@@ -44,7 +45,10 @@ def _placed(estimator: Any, X: PlacedSamples, reset: bool) -> PlacedSamples:
         raise ValueError(
             f"X must be a matrix with a row per sample and a column per feature, but its shape is {X.shape}"
         )
-    if not _as_expected(estimator, X, reset):
+    check_names(estimator, X.names, reset=reset)
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif getattr(estimator, "n_features_in_", -1) != X.shape[1]:
         raise ValueError(
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{getattr(estimator, 'n_features_in_', 'another number of')} features as input"
@@ -81,7 +85,7 @@ def check_same_length(X: Any, y: Any) -> None:
         check_consistent_length(range(n_samples(X)) if isinstance(X, PlacedSamples) else X, y)
 
 
-def _as_expected(estimator: Any, X: np.ndarray | PlacedSamples, reset: bool) -> bool:
+def _as_expected(estimator: Any, X: np.ndarray, reset: bool) -> bool:
     """Whether an array without names of features is what an estimator was fitted on, which training lays down."""
     if "feature_names_in_" in vars(estimator):
         return False

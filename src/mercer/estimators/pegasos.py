@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
 from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
+from mercer.data.names import adopt_names
 from mercer.engine import PlacedSamples
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
@@ -372,6 +373,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
                 break
         if number < 0:
             raise ValueError("the stream holds no chunk: there is nothing to train on")
+        adopt_names(learner, chunks)
         return self._become(learner)
 
     def _learn(self, X: Data, y: ArrayLike, classes: Any, sample_weight: Weights, deadline: float) -> None:

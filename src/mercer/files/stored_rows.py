@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +16,14 @@ from numpy.typing import NDArray
 
 from mercer.arrays import Floats, is_sparse
 from mercer.data.chunks import is_stream, unpack
+from mercer.data.names import Names, column_names, places_of
+from mercer.engines.chunked.conversion import as_float64, as_rows
 from mercer.engines.processes.engine import FileRows
-from mercer.engines.processes.pool import MappedCSR, Scratch
+from mercer.engines.processes.pool import Mapped, MappedCSR, Scratch
 from mercer.files.libsvm_text import content_of, read_libsvm
 from mercer.runtime.optional import require
 
-# Of text that is read at a time, and of the rows of a chunk.
+# Bytes of text that are read at a time, and of a chunk's rows.
 _TEXT_BYTES: Final = 64 << 20
 _CHUNK_BYTES: Final = 32 << 20
 _PACKED: Final = (".gz", ".bz2", ".xz")
@@ -35,6 +38,11 @@ class StoredRows:
 
     def __init__(self, X: FileRows, y: NDArray[Any] | None, weight: Floats | None) -> None:
         self.X, self.y, self.sample_weight = X, y, weight
+
+    @property
+    def names(self) -> Names | None:
+        """Names of the columns, where the files or the chunks have some."""
+        return self.X.names
 
     def __call__(self) -> Iterator[tuple[Any, ...]]:
         if self.y is None:
@@ -63,6 +71,9 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
     source : path, memory-mapped array, callable or iterable
         A ``.npy`` file or a memory-mapped array, which stay where they are; a LIBSVM text or a Parquet file; a folder
         of any of these; or chunks (X, y) or (X, y, sample_weight), or a callable that returns an iterable of them.
+        The files of a folder are read in the order of their names, with numbers in them compared as numbers
+        (``part.2`` before ``part.10``); files whose names begin with a dot or an underscore, such as Spark's
+        ``_SUCCESS``, are skipped. A folder with folders in it is refused.
     target : str, optional
         The column of Parquet files that holds y; all others are features.
     n_features : int, optional
@@ -71,7 +82,9 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
     Returns
     -------
     StoredRows
-        With ``X``, ``y`` (None where files have none) and ``sample_weight``.
+        With ``X``, ``y`` (None where files have none), ``sample_weight`` and ``names``: those of the columns of Parquet
+        files and of chunks that are frames. The first file or chunk lays down the names and their order; in the others
+        columns are found by name, and other names are refused. A machine stores them as ``feature_names_in_``.
 
     Examples
     --------
@@ -81,24 +94,55 @@ def stored_rows(source: Any, *, target: str | None = None, n_features: int | Non
     >>> rows.X.shape, rows.y.shape
     ((20, 2), (20,))
     """
-    scratch, parts = Scratch(), []
+    scratch, parts = Scratch(), list[_Part]()
     if isinstance(source, np.ndarray):
-        parts = [(chunk, None, None) for chunk in _mapped(source, scratch)]
+        parts = [_Part(chunk) for chunk in _mapped(source, scratch, "the array")]
     elif isinstance(source, str | os.PathLike):
         for path in _files(Path(source)):
-            parts += _read(path, scratch, target, n_features)
+            parts += _read(path, scratch, target, n_features, parts[0] if parts else None)
     elif is_stream(source) or isinstance(source, Iterable):
         for number, item in enumerate(source() if callable(source) else source):
-            X, y, weight = unpack(item, number)
-            X = X if is_sparse(X) else np.asarray(X)
-            parts.append((scratch.stored(X if X.dtype.char in "fd" else X.astype(np.float64)), y, weight))
+            parts.append(_chunk(item, number, scratch, parts[0] if parts else None))
     else:
         raise TypeError(f"source is {type(source).__name__}; give a path, a memory-mapped array or chunks of samples")
     if not parts:
         raise ValueError(f"{source!r} holds no samples")
-    widest = n_features or max((part.width for part, *_ in parts if isinstance(part, MappedCSR)), default=0)
-    sources = [replace(part, width=widest) if isinstance(part, MappedCSR) else part for part, *_ in parts]
-    return StoredRows(FileRows(sources, scratch), *(_joined([part[k] for part in parts]) for k in (1, 2)))
+    widest = n_features or max((part.rows.width for part in parts if isinstance(part.rows, MappedCSR)), default=0)
+    sources = [replace(one.rows, width=widest) if isinstance(one.rows, MappedCSR) else one.rows for one in parts]
+    if len({_dtype(rows) for rows in sources}) > 1:  # float32 beside float64: all are float64 then
+        sources = [one if _dtype(one) == np.float64 else scratch.stored(as_float64(one.load())) for one in sources]
+    rows = FileRows(sources, scratch, parts[0].names)
+    return StoredRows(rows, _joined([part.y for part in parts]), _joined([part.weight for part in parts]))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A chunk in files, with its targets, weights and names of columns, where it has them, and where it is from."""
+
+    rows: Mapped | MappedCSR
+    y: Any = None
+    weight: Any = None
+    names: Names | None = None
+    source: str = ""
+
+
+def _dtype(rows: Mapped | MappedCSR) -> np.dtype[Any]:
+    return np.dtype((rows.data if isinstance(rows, MappedCSR) else rows).dtype)
+
+
+def _chunk(item: Any, number: int, scratch: Scratch, first: _Part | None) -> _Part:
+    """A chunk of an iterator, with its columns in the order of the first one."""
+    X, y, weight = unpack(item, number)
+    source = f"chunk {number}"
+    names, rows = column_names(X), as_rows(X, source)
+    if first is not None and (names is None) != (first.names is None):
+        told = ("has no names of columns", "have") if names is None else ("has names of columns", "have none")
+        raise ValueError(f"{source} {told[0]}, and those before it {told[1]}; give all chunks names, or none")
+    if names is not None:
+        wanted, named = (names, source) if first is None or first.names is None else (first.names, first.source)
+        places = places_of(names, wanted, source, named)
+        names, rows = wanted, rows if places == list(range(len(names))) else rows[:, places]
+    return _Part(scratch.stored(rows), y, weight, names, source)
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -114,29 +158,49 @@ def _files(path: Path) -> list[Path]:
         raise FileNotFoundError(f"there is no file or folder {str(path)!r}")
     if not path.is_dir():
         return [path]
-    found = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith((".", "_")))
+    found = [one for one in path.iterdir() if not one.name.startswith((".", "_"))]
+    inner = sorted(one.name for one in found if one.is_dir())
+    if inner:
+        raise ValueError(
+            f"the folder {str(path)!r} holds the folder {inner[0]!r}, whose files would be left out; give a folder of "
+            "files alone. A partition such as year=2024 holds a column in its name: read it with "
+            f"polars.scan_parquet({str(path)!r}), and give its frames as chunks (X, y), or write them to one folder"
+        )
+    found.sort(key=_in_numbers)
     kinds = {_kind(one) for one in found}
     if len(kinds) != 1:
         raise ValueError(f"the folder {str(path)!r} holds {' and '.join(sorted(kinds)) or 'no files'}; give one kind")
     return found
 
 
+def _in_numbers(path: Path) -> list[tuple[int, str]]:
+    """A key that sorts names, with the numbers in them by their size."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name)]
+
+
 def _kind(path: Path) -> str:
     return {".npy": "NumPy files", ".parquet": "Parquet files"}.get(path.suffix, "LIBSVM texts")
 
 
-def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | None) -> list[tuple[Any, Any, Any]]:
-    """The chunks of one file."""
+def _read(path: Path, scratch: Scratch, target: str | None, n_features: int | None, first: _Part | None) -> list[_Part]:
+    """The chunks of one file, with its columns in the order of the first file's."""
     if path.suffix == ".npy":
-        return [(chunk, None, None) for chunk in _mapped(np.load(path, mmap_mode="r"), scratch)]
-    read: Callable[..., Iterator[tuple[Any, Any]]] = _parquet if path.suffix == ".parquet" else _text
-    return [(scratch.stored(X), y, None) for X, y in read(path, target if read is _parquet else n_features)]
+        return [_Part(chunk) for chunk in _mapped(np.load(path, mmap_mode="r"), scratch, str(path))]
+    if path.suffix == ".parquet":
+        return list(_parquet(path, scratch, target, first))
+    return [_Part(scratch.stored(X), y) for X, y in _text(path, n_features)]
 
 
-def _mapped(X: NDArray[Any], scratch: Scratch) -> list[Any]:
-    if X.ndim != 2 or X.dtype.char not in "fd" or not X.dtype.isnative:
-        raise ValueError(f"rows in files are matrices of float32 or float64; these are {X.ndim}-dimensional {X.dtype}")
-    return FileRows.of(X, 1, scratch).sources
+def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
+    """Chunks of a memory map, which stays where it is, unless its numbers have to be converted."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"rows in files are matrices of float32 or float64, or of integers, but {source} is {X.ndim}-dimensional"
+        )
+    if X.dtype.char in "fd" and X.dtype.isnative:
+        return FileRows.of(X, 1, scratch).sources
+    step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
+    return [scratch.stored(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
 
 
 def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
@@ -148,18 +212,19 @@ def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
             yield read_libsvm(BytesIO(piece + file.readline()), n_features=n_features)
 
 
-def _parquet(path: Path, target: str | None) -> Iterator[tuple[Any, Any]]:
+def _parquet(path: Path, scratch: Scratch, target: str | None, first: _Part | None) -> Iterator[_Part]:
     polars = require("polars", "reading Parquet files")
     frame = polars.scan_parquet(path)
-    names = frame.collect_schema().names()
-    if target is not None and target not in names:
-        raise ValueError(f"{str(path)!r} has no column {target!r}; there are {', '.join(names)}")
-    features = [name for name in names if name != target]
-    n, step = frame.select(polars.len()).collect().item(), max(1, _CHUNK_BYTES // (8 * max(1, len(features))))
+    header = frame.collect_schema().names()
+    if target is not None and target not in header:
+        raise ValueError(f"{str(path)!r} has no column {target!r}; there are {', '.join(header)}")
+    names: Names = tuple(name for name in header if name != target)
+    if first is not None and first.names is not None:
+        places_of(names, first.names, repr(str(path)), first.source)
+        names = first.names
+    n, step = frame.select(polars.len()).collect().item(), max(1, _CHUNK_BYTES // (8 * max(1, len(names))))
     for begin in range(0, n, step):
         part = frame.slice(begin, step).collect()
-        strange = [name for name in features if not part.schema[name].is_numeric()]
-        if strange:
-            raise ValueError(f"column {strange[0]!r} of {str(path)!r} holds no numbers; encode it or leave it out")
-        X = part.select(features).to_numpy().astype(np.float64, order="C")
-        yield X, None if target is None else part[target].to_numpy()
+        X = as_rows(part.select(names), repr(str(path))).astype(np.float64, copy=False)
+        y = None if target is None else part[target].to_numpy()
+        yield _Part(scratch.stored(X), y, names=names, source=repr(str(path)))

@@ -19,7 +19,9 @@ from mercer.gram.host_cross import HostCross
 from mercer.gram.host_rows import HostRows
 from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.protocols import Cross, Rows
+from mercer.gram.sums import Sums
 from mercer.kernels import Kernel
+from mercer.problems.least_squares import LeastSquares
 
 
 def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1, *, constant: float = 0.0) -> Gram:
@@ -66,6 +68,15 @@ def rows_for(X: Any, n_threads: int, which: Indices | None = None, centre: Float
     if centre is None:
         return HostRows(X, n_threads, which)
     return HostRows(_less(X, centre), n_threads, which, norm(centre))
+
+
+def sums_for(kernel: Kernel, X: Any, problem: LeastSquares) -> Sums:
+    """Sums over the samples that least squares in the features of a linear kernel needs, made where these live."""
+    if not isinstance(X, PlacedSamples):
+        return Sums.of(X, problem)
+    linear = gram_for(kernel, X).linear
+    assert linear is not None
+    return linear.sums(problem)
 
 
 def _less(X: Floats, centre: Floats) -> Floats:

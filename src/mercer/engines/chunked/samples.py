@@ -23,8 +23,14 @@ class ChunkedSamples(PlacedSamples):
 
     engine: ChunkedEngine
 
-    def __init__(self, engine: ChunkedEngine, chunks: Chunks, places: Indices | None = None) -> None:
-        self.engine, self.chunks, self.places = engine, chunks, places
+    def __init__(
+        self,
+        engine: ChunkedEngine,
+        chunks: Chunks,
+        places: Indices | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.engine, self.chunks, self.places, self.names = engine, chunks, places, names
         self.shape = (chunks.n if places is None else len(places), chunks.d)
         self.dtype, self.sparse = chunks.dtype, chunks.sparse
 
@@ -47,14 +53,14 @@ class ChunkedSamples(PlacedSamples):
         return rows if self.places is None else self.places[rows]
 
     def take(self, rows: Indices) -> ChunkedSamples:
-        return ChunkedSamples(self.engine, self.chunks, self.at(np.asarray(rows)))
+        return ChunkedSamples(self.engine, self.chunks, self.at(np.asarray(rows)), self.names)
 
     def joined(self, others: PlacedSamples) -> ChunkedSamples:
         assert isinstance(others, ChunkedSamples)
         if others.chunks is self.chunks:
-            return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]))
+            return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]), self.names)
         both = self.chunks.joined(others.chunks)
-        return ChunkedSamples(self.engine, both, np.concatenate([self._all, self.chunks.n + others._all]))
+        return ChunkedSamples(self.engine, both, np.concatenate([self._all, self.chunks.n + others._all]), self.names)
 
     @property
     def _all(self) -> Indices:

@@ -6,6 +6,7 @@ those of `KernelMatrix` on these rows and the ones they are multiplied with, abo
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
@@ -63,9 +64,45 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()  # which takes long to find them
 
 
+class _OneThread:
+    """A context without the threads of BLAS and of the core, in this process as a whole.
+
+    Tasks in several threads overlap: the first one sets the limit, and the last one restores what was before. Both are
+    done in threads that end at once, since threadpoolctl lets no thread change what another one that lives has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                _in_a_thread(self._set)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                _in_a_thread(self._limit.restore_original_limits)
+
+    def _set(self) -> None:
+        self._limit = _libraries().limit(limits=1, user_api="blas")  # OpenMP has a limit for each thread
+
+
+def _in_a_thread(call: Callable[[], object]) -> None:
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+
+_one_thread = _OneThread()
+
+
 def on_one_thread(verb: Callable[..., T], *given: Any) -> T:
     """verb(*given), without the threads of BLAS: a worker has one core for each of its tasks."""
-    with _libraries().limit(limits=1):
+    with _one_thread:
         return verb(*given)
 
 

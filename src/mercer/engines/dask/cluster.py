@@ -11,16 +11,23 @@ import asyncio
 import pickle
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
+import numpy as np
+
+import mercer
 from mercer import _core
 from mercer.arrays import is_sparse
+from mercer.data.merging import hash_samples
 from mercer.engines.chunked import verbs
 from mercer.engines.chunked.chunks import Account, Chunks, tree
+from mercer.engines.chunked.conversion import as_float64, as_rows
 from mercer.runtime.optional import require
 
 distributed = require("distributed", "computing on a Dask cluster")
@@ -76,14 +83,69 @@ def sealed(value: Any) -> bytes:
     return bytes(distributed.protocol.pickle.dumps(value))
 
 
-def work(X: Any, verb: Callable[..., Any], own: bytes, common: bytes) -> bytes:
-    """A task: a verb on its chunk."""
+class _Fact(NamedTuple):
+    """Result of the first look at a chunk: shape, type, whether zeros are not stored, and how many numbers are."""
+
+    facts: tuple[tuple[int, ...], str, bool, int]
+    ready: bool  # whether the chunk is rows of float32 or float64 as it comes
+    mark: bytes  # equal for equal rows
+
+
+def look(block: Any, version: str) -> bytes:
+    """A task: the fact of a chunk, or the error that refuses it. An error that is raised would be logged for each."""
+    _expect_version(version)
+    try:
+        rows = as_rows(block)
+    except (ValueError, TypeError) as error:
+        return sealed(error)
+    return sealed(_Fact(verbs.facts(rows), rows is block, _mark(_aligned(rows))))
+
+
+def work(X: Any, verb: Callable[..., Any], own: bytes, common: bytes, mark: bytes, version: str) -> bytes:
+    """A task: a verb on its chunk, if that still holds the rows that it held at first."""
+    _expect_version(version)
+    rows = _aligned(X)
+    _expect_unchanged(X, rows, mark)
+    return sealed(verbs.on_one_thread(verb, rows, *pickle.loads(own), *pickle.loads(common)))
+
+
+def _aligned(X: Any) -> Any:
     parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
-    X = X if all(part.flags.aligned for part in parts) else X.copy()
-    return sealed(verbs.on_one_thread(verb, X, *pickle.loads(own), *pickle.loads(common)))
+    return X if all(part.flags.aligned for part in parts) else X.copy()
 
 
-def same(value: bytes) -> bytes:
+def _mark(rows: Any) -> bytes:
+    """Sixteen bytes that differ where rows do."""
+    return blake2b(verbs.on_one_thread(hash_samples, rows, 1).tobytes(), digest_size=16).digest()
+
+
+# Chunks that this worker has compared, by their addresses, as long as they live: each is read once for that.
+_compared: dict[int, tuple[Any, bytes]] = {}
+
+
+def _expect_unchanged(X: Any, rows: Any, mark: bytes) -> None:
+    """Raise if a chunk that was lost has been made again with other rows: targets and proofs belong to the first."""
+    known, at = _compared.get(id(X)), id(X)
+    if known is not None and known[0]() is X and known[1] == mark:
+        return
+    if _mark(rows) != mark:
+        raise RuntimeError(
+            "a chunk of X was lost and made again with other rows than it had when the fit began; whatever loads a "
+            "chunk must return the same rows each time (a query needs ORDER BY, a file must not be replaced, random "
+            "numbers need a seed). Write the rows to files first, and read these"
+        )
+    _compared[at] = (weakref.ref(X, lambda _: _compared.pop(at, None)), mark)
+
+
+def _expect_version(version: str) -> None:
+    if version != mercer.__version__:
+        raise RuntimeError(
+            f"this client has mercer {version}, but a worker has {mercer.__version__}; install the same on all, since "
+            "what a worker computes is a part of the client's proof"
+        )
+
+
+def same(value: Any) -> Any:
     """A task whose result is known: workers hand it on to each other."""
     return value
 
@@ -159,6 +221,11 @@ async def _some_end(futures: list[Any]) -> None:
         await distributed.wait(futures, timeout=_WAKE_SECONDS, return_when="FIRST_COMPLETED")
 
 
+async def _gather(client: Any, futures: list[Any]) -> list[Any]:
+    found: list[Any] = await client.gather(futures, asynchronous=True)
+    return found
+
+
 async def _filled(cluster: Any) -> None:
     """A cluster that has started all workers that it should have, or has failed to."""
     await cluster
@@ -167,20 +234,53 @@ async def _filled(cluster: Any) -> None:
 class DaskChunks(Chunks):
     """Rows that are results of tasks."""
 
-    def __init__(
-        self, client: Any, make: Callable[[], list[Any]], account: Account | None = None, futures: Any = None
-    ) -> None:
+    def __init__(self, client: Any, make: Callable[[], list[Any]], joins: tuple[DaskChunks, DaskChunks] | None = None):
+        """Take the blocks that `make` submits as chunks, or the chunks of two others, one after another.
+
+        A block that is rows already is used as it is: a second key would be held, spilled and read beside the first.
+        """
         self.client, self._make, self._watch = client, make, _Watch(client)
-        self.account = Account() if account is None else account
+        self.account = Account() if joins is None else joins[0].account
         # The scheduler never forgets a group of tasks that has ended, so that each verb's goes on until the fit ends.
         self._last: dict[str, Any] = {}
-        self.futures: list[Any] = make() if futures is None else futures
-        facts = self._results(lambda k: self._submit(verbs.facts, k, (), self._shared(())), range(len(self.futures)))
-        super().__init__(facts)
+        self.futures: list[Any] = []
+        self._known: list[_Fact] = []
+        self._convert: list[Callable[[Any], Any] | None] = []
+        if joins is not None:
+            one, other = joins
+            self.futures = [*one.futures, *other.futures]
+            self._known, self._convert = [*one._known, *other._known], [*one._convert, *other._convert]
+        else:
+            self.futures = make()
+            self._known = self._looked_at()
+            mixed = len({fact.facts[1] for fact in self._known}) > 1  # float32 beside float64: all are float64 then
+            for k, fact in enumerate(self._known):
+                shape, dtype, sparse, stored = fact.facts
+                if mixed and np.dtype(dtype) == np.float32:
+                    self._convert.append(as_float64)
+                    self._known[k] = fact._replace(facts=(shape, np.dtype(np.float64).str, sparse, stored))
+                else:
+                    self._convert.append(None if fact.ready else as_rows)
+                self.futures[k] = self._converted(k, self.futures[k])
+        super().__init__([fact.facts for fact in self._known])
+
+    def _looked_at(self) -> list[_Fact]:
+        def ask(k: int) -> Any:
+            return task(self.client, "look", look, self.futures[k], mercer.__version__)
+
+        found: list[Any] = self._results(ask, range(len(self.futures)))
+        refused = next((one for one in found if isinstance(one, Exception)), None)
+        if refused is not None:
+            raise refused
+        return found
+
+    def _converted(self, k: int, block: Any) -> Any:
+        convert = self._convert[k]
+        return block if convert is None else task(self.client, "rows", convert, block)
 
     def _submit(self, verb: Callable[..., Any], k: int, own: Any, common: _Task) -> Any:
-        own = own.now() if isinstance(own, _Task) else sealed(own)
-        future = task(self.client, verb.__name__, work, self.futures[k], verb, own, common.now())
+        own, known = own.now() if isinstance(own, _Task) else sealed(own), (self._known[k].mark, mercer.__version__)
+        future = task(self.client, verb.__name__, work, self.futures[k], verb, own, common.now(), *known)
         self._last[verb.__name__] = future
         return future
 
@@ -206,33 +306,38 @@ class DaskChunks(Chunks):
     def joined(self, others: Chunks) -> DaskChunks:
         assert isinstance(others, DaskChunks)
         one, other = self._make, others._make
-        futures = [*self.futures, *others.futures]
-        return DaskChunks(self.client, lambda: [*one(), *other()], self.account, futures)
+        return DaskChunks(self.client, lambda: [*one(), *other()], (self, others))
 
     # --- results, whatever happens to workers ------------------------------------------------------------------------
 
     def _results(self, ask: Callable[[int], Any], which: Sequence[int]) -> list[Any]:
         """The results of these tasks, asked again where workers have died."""
         found: dict[int, Any] = {}
-        losses = 0
+        losses, without_memory = 0, 0
         while len(found) < len(which):
             expect_open(self.client)
+            _core.check_stop()
             futures = {k: ask(k) for k in which if k not in found}
             try:
                 self._wait(list(futures.values()))
                 done = {k: future for k, future in futures.items() if future.status == "finished"}
-                got = map(pickle.loads, self.client.gather(list(done.values())))
+                got = map(pickle.loads, self._gathered(list(done.values())))
                 found |= dict(zip(done, got, strict=True))
                 failed = next((future for k, future in futures.items() if k not in found), None)
                 if failed is not None:
                     failed.result()
             except (distributed.KilledWorker, CancelledError) as error:
                 expect_open(self.client)
-                losses += 1
+                losses, before, without_memory = losses + 1, without_memory, self._ends_by_memory()
+                if losses > 1 and without_memory > before:
+                    raise RuntimeError(
+                        f"workers were ended for want of memory again and again during one step ({error}); give "
+                        "smaller chunks, X.rechunk, or workers with more memory"
+                    ) from error
                 if losses > _DEATHS:
                     raise RuntimeError(
-                        f"workers were lost {losses} times during one step ({error}); if they were killed for want of "
-                        "memory, give smaller chunks or larger workers, and see distributed.scheduler.allowed-failures"
+                        f"workers were lost {losses} times during one step ({error}); see their logs, and "
+                        "distributed.scheduler.allowed-failures"
                     ) from error
                 self._renew()
             except distributed.comm.CommClosedError as error:
@@ -251,6 +356,23 @@ class DaskChunks(Chunks):
             self.client.sync(_some_end, waiting)
             self._watch.look()
 
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """Fetch results of tasks that have ended; max_time ends the wait for a worker that has them and is stuck."""
+        asked = asyncio.run_coroutine_threadsafe(_gather(self.client, futures), self.client.loop.asyncio_loop)
+        try:
+            while True:
+                wait([asked], _WAKE_SECONDS)
+                if asked.done():
+                    return asked.result()
+                _core.check_stop()
+                self._watch.look()
+        finally:
+            asked.cancel()
+
+    def _ends_by_memory(self) -> int:
+        """Workers that their nannies have ended so far because they took more memory than they may."""
+        return len(self.client.get_events("worker-restart-memory"))
+
     def _renew(self) -> None:
         """Make chunks again whose tasks have failed, which the scheduler does not do by itself."""
         bad = [k for k, future in enumerate(self.futures) if future.status in _BAD]
@@ -258,7 +380,7 @@ class DaskChunks(Chunks):
             time.sleep(_WAKE_SECONDS)
             fresh = self._make()
             for k in bad:
-                self.futures[k] = fresh[k]
+                self.futures[k] = self._converted(k, fresh[k])
 
     def _cancel(self, futures: list[Any]) -> None:
         if self.client.status == "running":

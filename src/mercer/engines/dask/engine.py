@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from mercer.arrays import is_sparse
+from mercer.data.names import column_names
 from mercer.engine import PlacedSamples
+from mercer.engines.chunked.conversion import as_rows
 from mercer.engines.chunked.engine import ChunkedEngine
 from mercer.engines.chunked.samples import ChunkedSamples
-from mercer.engines.dask.cluster import DaskChunks, open_client, task
+from mercer.engines.dask.cluster import DaskChunks, distributed, open_client, same, task
 from mercer.runtime.optional import require
 
 dask = require("dask", "computing on a Dask cluster")
@@ -37,15 +37,14 @@ class DaskEngine(ChunkedEngine):
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
         client = open_client()
-        blocks = partial(client.compute, _row_blocks(X)) if self.accepts(X) else _pieces(client, X)
-
-        def make(convert: Callable[[Any], Any] = as_rows) -> list[Any]:
-            return [task(client, "rows", convert, block) for block in blocks()]
-
-        chunks = DaskChunks(client, make)
-        if len(chunks.types) > 1:  # float32 beside float64: all are float64 then
-            chunks = DaskChunks(client, partial(make, as_float64))
-        return ChunkedSamples(self, chunks)
+        if not self.accepts(X):
+            names, pieces = getattr(X, "names", None), _pieces(client, X)
+            return ChunkedSamples(
+                self, DaskChunks(client, lambda: [task(client, "rows", same, piece) for piece in pieces()]), names=names
+            )
+        _expect_own(client, X)
+        chunks = DaskChunks(client, partial(client.compute, _row_blocks(X)))
+        return ChunkedSamples(self, chunks, names=column_names(X))
 
     def vector(self, values: Any) -> Any:
         return np.asarray(open_client().compute(values).result())
@@ -58,8 +57,11 @@ class DaskEngine(ChunkedEngine):
         return array.from_array(values, chunks=(rows, *((size,) for size in values.shape[1:])))
 
     def later(self, X: Any, answer: Callable[[Any], Any]) -> Any:
-        """answer(X) as a Dask array that has X's chunks of rows, computed when it is asked for."""
-        like = answer(np.zeros((1, X.shape[1])))
+        """answer(X) as a Dask array that has X's chunks of rows, computed when it is asked for.
+
+        Columns are compared with the model's at once: an answer about one row of zeros is computed here.
+        """
+        like = answer(_zeros(X))
         if hasattr(X, "chunks"):
             shape: Any = {"drop_axis": 1} if like.ndim == 1 else {"chunks": (X.chunks[0], (like.shape[1],))}
             meta = np.empty((0,) * like.ndim, like.dtype)
@@ -72,9 +74,27 @@ class DaskEngine(ChunkedEngine):
 
 
 def answered(block: Any, answer: Callable[[Any], Any]) -> Any:
-    """A task: the answer about a chunk, which may have no rows."""
+    """A task: the answer about a chunk, which may have no rows; that about a frame's knows its columns by name."""
     rows = as_rows(block)
-    return answer(rows) if rows.shape[0] else answer(np.zeros((1, rows.shape[1])))[:0]
+    if not rows.shape[0]:
+        return answer(_zeros(block))[:0]
+    return answer(type(block)(rows, columns=block.columns) if column_names(block) is not None else rows)
+
+
+def _zeros(X: Any) -> Any:
+    """One row of zeros with the columns of X, with their names where X is a frame."""
+    zeros, meta = np.zeros((1, X.shape[1])), getattr(X, "_meta", X)
+    return zeros if column_names(X) is None else type(meta)(zeros, columns=list(X.columns))
+
+
+def _expect_own(client: Any, X: Any) -> None:
+    """Raise if parts of X lie on another cluster than the one that computes."""
+    other = next((one.client for one in distributed.client.futures_of(X) if one.client is not client), None)
+    if other is not None and other.scheduler.address != client.scheduler.address:
+        raise ValueError(
+            f"X was persisted on the cluster at {other.scheduler.address}, but the current Dask client is that of "
+            f"{client.scheduler.address}; compute where X is: `with client.as_current():` around the call"
+        )
 
 
 def _in_rows(X: Any) -> Any:
@@ -106,32 +126,3 @@ def _pieces(client: Any, X: Any) -> Callable[[], Iterable[Any]]:
     parts = max(1, min(n, max(sum(client.nthreads().values()), -(-size // _CHUNK_BYTES))))
     ends = np.linspace(0, n, parts + 1).astype(int).tolist()
     return lambda: (rows[begin:end] for begin, end in pairwise(ends))
-
-
-def as_float64(block: Any) -> Any:
-    return as_rows(block).astype(np.float64)
-
-
-def as_rows(block: Any) -> Any:
-    """A chunk as rows of float32 or float64, or as a CSR matrix; an error for what is no number."""
-    if hasattr(block, "dtypes") and hasattr(block, "columns"):
-        for name, dtype in zip(block.columns, block.dtypes, strict=True):
-            if getattr(dtype, "kind", "O") not in "fiub":
-                raise ValueError(
-                    f"column {name!r} of X holds {dtype}, which is no number; encode it, for instance with "
-                    "dask.dataframe.get_dummies, or leave it out"
-                )
-        single = all(dtype == np.float32 for dtype in block.dtypes)
-        block = block.to_numpy(np.float32 if single else np.float64, na_value=math.nan)
-    if is_sparse(block):
-        rows = sp.csr_array(block)
-        rows.sum_duplicates()
-        return rows if rows.dtype.char in "fd" else rows.astype(np.float64)
-    if isinstance(block, np.ma.MaskedArray):
-        raise ValueError("X holds masked arrays; fill or drop what is masked, so that nothing is guessed")
-    block = np.asarray(block)
-    if block.dtype.kind not in "fiub" or block.dtype.char in "eg":
-        raise ValueError(f"X holds {block.dtype}; give float32, float64 or integers: X.astype(float)")
-    if block.dtype.kind in "iu" and block.size and max(abs(int(block.max())), abs(int(block.min()))) > 2**53:
-        raise ValueError("X holds integers beyond 2**53, which float64 rounds; scale them yourself, then convert them")
-    return np.ascontiguousarray(block, dtype=block.dtype if block.dtype.char in "fd" else np.float64)

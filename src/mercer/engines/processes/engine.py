@@ -40,6 +40,10 @@ class ProcessEngine(ChunkedEngine):
         for pool in self._pools.values():
             pool.close()
 
+    def forget(self) -> None:
+        """Start processes of its own in a forked process."""
+        self._pools.clear()
+
     def accepts(self, X: Any) -> bool:
         return isinstance(X, FileRows)
 
@@ -49,19 +53,23 @@ class ProcessEngine(ChunkedEngine):
     def samples(self, X: Any) -> PlacedSamples:
         if isinstance(X, ChunkedSamples) and X.engine is self:
             return X
+        names = getattr(X, "names", None)
         X = X.host() if isinstance(X, PlacedSamples) else X
         if isinstance(X, list):
             raise TypeError("strings are not computed in processes; do it here: mercer.config_context(device='cpu')")
         if not isinstance(X, FileRows):
             X = FileRows.of(X, 2 * self.pool().size)
-        return ChunkedSamples(self, StoredChunks(X.sources, X.scratch, self.pool()))
+        return ChunkedSamples(self, StoredChunks(X.sources, X.scratch, self.pool()), names=names)
 
 
 class FileRows:
-    """Rows in files, in chunks that processes map into memory: what this engine takes for an array."""
+    """Rows in files, in chunks that processes map into memory: what this engine takes for an array.
 
-    def __init__(self, sources: list[Any], scratch: Scratch) -> None:
-        self.sources, self.scratch = sources, scratch
+    `names` are those of the columns, where the files have some.
+    """
+
+    def __init__(self, sources: list[Any], scratch: Scratch, names: tuple[str, ...] | None = None) -> None:
+        self.sources, self.scratch, self.names = sources, scratch, names
         first = sources[0].load()
         self.shape: tuple[int, int] = (sum(source.load().shape[0] for source in sources), first.shape[1])
         self.dtype = first.dtype

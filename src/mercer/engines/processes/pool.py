@@ -17,10 +17,11 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,14 @@ import scipy.sparse as sp
 from joblib.externals.loky.backend.reduction import dumps  # by value, where a process could not import it
 
 from mercer import _core
-from mercer.arrays import is_sparse
+from mercer.arrays import is_sparse, megabytes
 from mercer.engines.chunked import verbs
 from mercer.engines.chunked.chunks import Account, Chunks
+
+try:
+    import fcntl
+except ImportError:  # Windows, where the system removes no folder either
+    fcntl = None  # type: ignore[assignment]
 
 # Times that processes may die on one chunk before the fit gives up.
 _DEATHS = 8
@@ -106,21 +112,29 @@ def work(source: Any, verb: Callable[..., Any], own: tuple[Any, ...], common: An
 
 
 class Scratch:
-    """A folder for files, removed with this object and with this process."""
+    """A folder for files, removed with this object and with this process.
+
+    A process that is killed cannot remove its own. The folder is locked as long as its process lives, so that the next
+    one that makes such a folder removes those that nobody holds.
+    """
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="mercer-"))
+        _sweep(Path(tempfile.gettempdir()))
+        made = tempfile.mkdtemp(prefix=".mercer-rows-")  # nobody sweeps it before it is locked and has its name
+        self._lock = _lock(made)
+        self.path = Path(made).with_name(Path(made).name[1:])
+        os.rename(made, self.path)
         self._count = 0
-        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        self.remove = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
 
     def name(self) -> str:
         self._count += 1
         return str(self.path / str(self._count))
 
     def pickled(self, value: Any) -> Pickled:
-        path = self.name()
-        with open(path, "wb") as file:
-            file.write(dumps(value))
+        path, content = self.name(), dumps(value)
+        with _writing(path, len(content)), open(path, "wb") as file:
+            file.write(content)
         return Pickled(path)
 
     def stored(self, X: Any) -> Mapped | MappedCSR:
@@ -132,8 +146,57 @@ class Scratch:
 
     def _mapped(self, X: Any) -> Mapped:
         path = self.name()
-        np.ascontiguousarray(X).tofile(path)
+        with _writing(path, X.nbytes):
+            np.ascontiguousarray(X).tofile(path)
         return Mapped(path, X.dtype.str, 0, X.shape)
+
+
+@contextmanager
+def _writing(path: str, size: int) -> Iterator[None]:
+    """Say which folder has no space, and for how much, where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        folder = os.path.dirname(path)
+        free = shutil.disk_usage(folder).free
+        raise OSError(
+            error.errno,
+            f"a copy of rows, {megabytes(size)}, could not be written to {folder!r}, where {megabytes(free)} are free "
+            f"({error}); name a folder with more space in the environment variable TMPDIR before Python starts, or "
+            "give .npy files or a memory-mapped array, which are not copied",
+        ) from error
+
+
+def _lock(folder: str) -> int | None:
+    """A lock on a folder that is held until this process ends; None where the folder cannot be locked."""
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@cache
+def _sweep(folder: Path) -> None:
+    """Remove folders of processes that were killed, whose locks nobody holds; once, since a folder may be long."""
+    if fcntl is None:
+        return
+    for left in folder.glob("mercer-rows-*"):
+        with suppress(OSError):
+            if left.stat().st_uid == os.getuid() and (descriptor := _lock(str(left))) is not None:
+                _remove(left, descriptor, os.getpid())
+
+
+def _remove(path: Path, lock: int | None, process: int) -> None:
+    """Remove a folder of this process; a forked one leaves it to its parent."""
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)
 
 
 class Worker:

@@ -9,6 +9,8 @@ are among them, and nothing has to be sorted. It needs one equality, and Triton.
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +31,6 @@ _INNER_SHARE, _CROWDED_INNER_SHARE = 0.3, 0.1
 _ROUNDS = 8
 # They go on while they gain this share of what they have gained.
 _LEAST_GAIN = 1e-9
-_INFINITY = float("inf")
 
 
 class Source(Protocol):
@@ -106,25 +107,29 @@ class Ahead:
         self._taken = self._gained = 0.0
         self.over = False  # whether the loop had better go on
 
-    def run(self, beta: Floats, u: Floats, tol: float, most: int, until: Any) -> tuple[int, float]:
-        """Steps taken from here until a violation, a number of steps or `until()`, and the violation before the last.
+    def run(
+        self, beta: Floats, u: Floats, tol: float, most: int, most_rounds: float = math.inf, deadline: float = math.inf
+    ) -> tuple[int, float]:
+        """Take steps until a violation, a number of steps or of rounds, or a deadline on time.monotonic's clock.
 
-        β and u are overwritten.
+        Return the steps taken and the violation before the last of them. β and u are overwritten. Without a deadline
+        no clock is read: the same start ends in the same bits, however fast the device is.
         """
         chooser = self._chooser
         b, v = to_device(np.append(beta, 0.0), chooser.told).clone(), to_device(u, chooser.told).clone()
-        begun, rounds = self._taken, 1
+        begun, rounds, all_rounds = self._taken, 1, 0
         while True:
             for _ in range(rounds):
                 rows = chooser.choose(b, v)
                 change = chooser.step(self._source.block(rows), b, v, self._share, 0.5 * tol)
                 self._source.add(v, rows, change, chooser.moved)
             _core.check_stop()
+            all_rounds += rounds
             rounds = min(2 * rounds, _ROUNDS)
             top, bottom, steps, gained, crowd = floats(chooser.told).tolist()
             violation, moved, gain = top + bottom, steps > self._taken, gained - self._gained
             self._taken, self._gained = steps, gained
-            gains = moved and violation < _INFINITY and gain > _LEAST_GAIN * gained
+            gains = moved and violation < math.inf and gain > _LEAST_GAIN * gained
             self.over = not (violation <= tol or gains)
             if crowd > _CROWDED_SHARE * chooser.size:
                 full = chooser.size >= self._largest
@@ -132,7 +137,9 @@ class Ahead:
                 self._share = _CROWDED_INNER_SHARE
                 if not full:
                     chooser.resize(2 * chooser.size)
-            if self.over or violation <= tol or steps - begun >= most or until():
+            if self.over or violation <= tol or steps - begun >= most or all_rounds >= most_rounds:
+                break
+            if deadline < math.inf and time.monotonic() >= deadline:
                 break
         beta[:], u[:] = floats(b)[:-1], floats(v)
         return int(steps - begun), violation

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 
 # Rows times features below which a pass over all rows takes less time than to find out which could be dropped.
 _FEWEST_NUMBERS = 3_000_000
-# Variables from which on the device takes rounds by itself, and for how long before the loop looks at its limits.
-_FEWEST_VARIABLES, _SECONDS_ALONE = 30_000, 0.2
+# Variables from which on the device takes rounds by itself.
+_FEWEST_VARIABLES = 30_000
+# Rounds that the device takes before the loop drops variables and looks at its limits: so many that all together choose
+# among this many variables, within these ends (NVIDIA H200: about 0.2 s). They are counted, not timed, so that the same
+# fit has the same bits on a busy host too.
+_VARIABLES_ALONE, _FEWEST_ROUNDS, _MOST_ROUNDS = 25_000_000, 15, 200
 
 
 class TorchField(HostField):
@@ -56,9 +60,10 @@ class TorchField(HostField):
     def advance(self, tol: float, most: int, seconds: float) -> int:
         if self._ahead is None or self._ahead.over:
             return 0
-        end = time.monotonic() + min(seconds, _SECONDS_ALONE)
+        end = time.monotonic() + seconds
+        rounds = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
         beta, u = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
-        taken, _ = self._ahead.run(beta, u, tol, most, lambda: time.monotonic() >= end)
+        taken, _ = self._ahead.run(beta, u, tol, most, rounds, end)
         if self.shrunk:
             self.beta[self.active], self.u[self.rows] = beta, u
         self._ends = None

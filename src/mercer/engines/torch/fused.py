@@ -38,8 +38,14 @@ _INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 def available(rows: Any) -> bool:
-    """Whether there is Triton for the device of these rows."""
-    return triton is not None and (rows.device.type == "cuda" or _INTERPRETED)
+    """Say if there is Triton for the device of these rows.
+
+    torch calls an AMD card "cuda" too. Triton refuses the products in TF32's digits there, and nobody has tried the
+    others, so that such a card computes by torch's own functions.
+    """
+    if triton is None or torch.version.hip is not None:
+        return False
+    return rows.device.type == "cuda" or _INTERPRETED
 
 
 def on(x: Any) -> AbstractContextManager[Any]:

@@ -268,7 +268,8 @@ def placed_samples(engine: TorchEngine, X: Any, devices: tuple[Any, ...]) -> Tor
         return SparseSamples(engine, rows if rows.dtype in _KEPT else rows.double(), devices)
     if tensor and X.layout is not torch.strided:
         raise TypeError(f"X has the layout {X.layout}, which is not computed with; give X.to_sparse_csr()")
-    rows = X.detach() if tensor else torch.from_numpy(np.ascontiguousarray(X))
+    # torch warns of memory that may not be written, such as that of a pandas frame.
+    rows = X.detach() if tensor else torch.from_numpy(np.require(X, requirements=["C", "W"]))
     with room_for("the samples", 8 * rows.numel(), device, "give fewer, or float32"):
         rows = rows if rows.dtype in _KEPT else rows.to(torch.float64)
         return TorchSamples(engine, rows.to(device).contiguous(), devices)

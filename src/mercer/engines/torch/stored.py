@@ -59,7 +59,7 @@ class TorchRounded:
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
             with self._stream():
                 ahead = Ahead(OfStored(self.K), box[:4], None, self.K)
-                taken, violation = ahead.run(beta, u, tol, most, lambda: time.monotonic() >= end)
+                taken, violation = ahead.run(beta, u, tol, most, deadline=end)
                 u[:] = begun + self.product(beta - before)  # one sum: what is known of its errors says so
             if not np.isfinite(u).all():
                 taken, beta[:], u[:] = 0, before, begun

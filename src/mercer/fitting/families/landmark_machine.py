@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Data, Weights, freeze, host, matrix_columns, megabytes, n_samples, take
 from mercer.data.chunks import Chunk, Stream, first_chunks, is_stream
 from mercer.data.merging import unmerged
+from mercer.data.names import adopt_names
 from mercer.engine import engine_of
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
@@ -168,6 +169,7 @@ class LandmarkMachine(OutputsMachine):
     def _conclude(self, fit: Fit, solved: Solutions[RidgeProblem]) -> None:
         solution = solved[0].solution
         self.method_, self.jitter_ = solution.method, solution.jitter
+        adopt_names(self, fit.X)
         self.intercept_, self.dual_coef_ = freeze(solution.b), freeze(solution.C)
         self._expansion_ = Expansion(
             kernel=self.kernel_,

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by, take
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
 from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.data.labels import class_weights
+from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
@@ -42,6 +43,7 @@ from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.fitting.reports.coefficients import expansion_of, weight_vector
 from mercer.gram.linear_gram import linear_scale
+from mercer.gram.places import sums_for
 from mercer.gram.sums import Sums
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
@@ -302,7 +304,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
                 "samples; call partial_fit from the start, or fit with solver='covariance'"
             )
         self._check_parameters()
-        kernel = kernel_of(vars(self))
+        kernel, y, sample_weight = kernel_of(vars(self)), on_host(y), on_host(sample_weight)
         read = read_samples(self, X, kernel, reset=first)
         limits = Limits.of(self, self._max_steps(0))
         d = read.shape[1]
@@ -311,7 +313,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
         target = self._targets(y, classes)
         check_consistent_length(read, target.Y)
         weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
-        sums = self._sums_with(read, target.Y, weight, sign)
+        sums = self._sums_with(kernel, read, target.Y, weight, sign)
         solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
         task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
         solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
@@ -331,7 +333,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
             "the samples that are left anew"
         )
 
-    def _sums_with(self, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
+    def _sums_with(self, kernel: Kernel, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
         """The sums over what was learnt before, with these samples or without them."""
         rows = np.flatnonzero(weight > 0)
         sums: Sums | None = getattr(self, "_sums_", None)
@@ -344,7 +346,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
                     f"{'their mean' if sums.bias else 'zero'}; set it back, or make a new estimator"
                 )
             problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
-            fresh = Sums.of(X[rows] if len(rows) < len(weight) else X, problem)
+            fresh = sums_for(kernel, take(X, rows) if len(rows) < len(weight) else X, problem)
             sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
         if sums is None:
             raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")

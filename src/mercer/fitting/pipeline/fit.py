@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ from mercer.arrays import (
 from mercer.data import samples
 from mercer.data.labels import read_labels
 from mercer.data.merging import Merged, merge, unmerged
-from mercer.engine import on_host
+from mercer.data.names import names_remark
+from mercer.engine import PlacedSamples, configured, engine_of, on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, Rows, gram_for, rows_for
@@ -49,6 +51,9 @@ from mercer.solvers.deadline import GRACE_SECONDS, in_time
 
 if TYPE_CHECKING:
     from mercer.fitting.pipeline.machine import Machine
+
+# Seconds that a fit on an engine's samples has at least beyond max_time for its certificate.
+_LEAST_GRACE = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,19 @@ def deadline_of(max_time: Any) -> float:
     """The end of a fit that begins now, on time.monotonic's clock."""
     seconds = math.inf if max_time is None else positive("max_time", max_time, "None means no limit")
     return time.monotonic() + seconds
+
+
+def ended_late(X: Any, max_time: Any) -> AbstractContextManager[None]:
+    """End a fit on an engine's samples that has taken `max_time` twice.
+
+    Solvers keep max_time by themselves, and keep back what the certificate's pass should take. A worker that does not
+    answer makes that pass, or the reading of the samples, wait for ever.
+    """
+    if max_time is None or (engine_of(X) is None and configured() is None):
+        return nullcontext()
+    deadline = deadline_of(max_time)
+    stop, grace = Stop(tol=math.inf, max_iter=0, deadline=deadline), max(_LEAST_GRACE, float(max_time))
+    return in_time(stop, f"workers have not answered, and were waited for {grace:.0f} s more; see their logs", grace)
 
 
 def bytes_of(cache_size: Any) -> int:
@@ -289,8 +307,10 @@ def read_samples(machine: Machine, X: Data, kernel: Kernel | None, *, reset: boo
     if kernel is not None and kernel.accepts == "sequences":
         return samples.sequences(X, kernel)
     checked = samples.vectors(machine, X, reset=reset)
-    remark = samples.rounding_remark(X, checked)
-    if remark is not None:
+    remarks = [samples.rounding_remark(X, checked)]
+    if isinstance(checked, PlacedSamples) and engine_of(X) is not None:  # scikit-learn has compared names of the host's
+        remarks.append(names_remark(machine, checked.names))
+    for remark in filter(None, remarks):
         warn_user(remark, UserWarning)
     if kernel is not None and kernel.accepts == "gram" and is_sparse(checked):
         raise TypeError("a sparse precomputed kernel matrix is not supported; give a dense array")

@@ -29,7 +29,7 @@ from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, i
 from mercer.data.samples import copy_columns
 from mercer.engine import answered, on_host, placed, report_of
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.fit import Fit, read_samples
+from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
 from mercer.fitting.pipeline.state import (
     Array,
     Count,
@@ -310,7 +310,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _trained(self, X: Data, y: ArrayLike | None, sample_weight: Weights, training: Training) -> Self:
         """A trained copy of this estimator."""
         trained = self._blank()
-        trained._train(trained._input(X, y, sample_weight), y, training)
+        with ended_late(X, vars(self).get("max_time")):
+            trained._train(trained._input(X, y, sample_weight), y, training)
         return trained
 
     def _blank(self) -> Self:

@@ -1,0 +1,91 @@
+"""Names of columns: those of a frame, in the order of the first samples, and compared with what a model was fitted on.
+
+The rule is scikit-learn's: names are strings; a model that was fitted on names refuses others, and another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Names = tuple[str, ...]
+_SHOWN = 5  # names of columns in an error, at most
+
+
+def column_names(X: Any) -> Names | None:
+    """Names of a frame's columns; None for other data, and where no name is a string."""
+    if hasattr(X, "column_names"):  # of Arrow
+        columns: Any = X.column_names
+    elif hasattr(X, "columns") and hasattr(X, "dtypes"):
+        columns = X.columns
+    else:
+        return None
+    columns = list(columns)
+    strings = [isinstance(name, str) for name in columns]
+    if any(strings) and not all(strings):
+        other = columns[strings.index(False)]
+        raise TypeError(
+            f"some columns of X have strings for names, but one is called {other!r}, a {type(other).__name__}; "
+            "rename them: X.columns = X.columns.astype(str)"
+        )
+    return tuple(map(str, columns)) if all(strings) and columns else None
+
+
+def places_of(names: Names, wanted: Names, source: str, first: str) -> list[int]:
+    """Where the columns called `wanted`, those of the `first` source, stand among the names of another source."""
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        raise ValueError(f"{source} has two columns called {twice!r}; rename one of them")
+    missing, other = [name for name in wanted if name not in names], [name for name in names if name not in wanted]
+    if missing or other:
+        told = [f"lacks {_listed(missing)}"] * bool(missing) + [f"has {_listed(other)} besides"] * bool(other)
+        raise ValueError(
+            f"the columns of {source} are not those of {first}: it {' and '.join(told)}. All parts of a data set need "
+            "the same columns, in any order"
+        )
+    place = {name: k for k, name in enumerate(names)}
+    return [place[name] for name in wanted]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(map(repr, names[:_SHOWN])) + more
+
+
+def check_names(estimator: Any, names: Names | None, *, reset: bool) -> None:
+    """Note the names of training samples (`reset`), or compare those of new ones, in scikit-learn's words."""
+    if reset:
+        vars(estimator).pop("feature_names_in_", None)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    known: Any = getattr(estimator, "feature_names_in_", None)
+    if names is not None and known is not None and tuple(known) != names:
+        unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+        parts = [
+            *(["Feature names unseen at fit time:", *_bullets(unseen)] if unseen else []),
+            *(["Feature names seen at fit time, yet now missing:", *_bullets(missing)] if missing else []),
+            *(["Feature names must be in the same order as they were in fit."] if not unseen + missing else []),
+        ]
+        raise ValueError("\n".join(["The feature names should match those that were passed during fit.", *parts, ""]))
+
+
+def names_remark(estimator: Any, names: Names | None) -> str | None:
+    """Return scikit-learn's warning where either new samples or those of the fit have no names."""
+    known, title = hasattr(estimator, "feature_names_in_"), type(estimator).__name__
+    if known and names is None:
+        return f"X does not have valid feature names, but {title} was fitted with feature names"
+    return None if known or names is None else f"X has feature names, but {title} was fitted without feature names"
+
+
+def _bullets(names: Sequence[str]) -> list[str]:
+    return [f"- {name}" for name in names[:_SHOWN]] + ["- ..."] * (len(names) > _SHOWN)
+
+
+def adopt_names(estimator: Any, source: Any) -> None:
+    """Give an estimator the names of stored rows, whose chunks it has read one after another without them."""
+    names = getattr(source, "names", None)
+    if names is not None:
+        check_names(estimator, names, reset=True)
