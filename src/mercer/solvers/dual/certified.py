@@ -81,7 +81,7 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
         certificate, u = certify(problem, gram, solution.beta, stop.tol)
     else:
-        certificate = certificate_of(problem, solution.beta, Ball(u, error), PROOF["yes"], "float64")
+        certificate = certificate_of(problem, solution.beta, Ball(u, error), reach, PROOF["yes"], "float64")
     return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 
@@ -161,6 +161,8 @@ def refined(
                 limit = in_time(stop, _NO_PASS, GRACE_SECONDS)
         else:
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
+        if not problem.keeps_sums(solution.beta):  # what is certified, and kept, is feasible
+            solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
         beta, begun = solution.beta, time.monotonic()
         with limit:
             certificate, u = certify(problem, proof, beta, ask.asked.tol, last)

@@ -69,7 +69,7 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         return None
     beta, u, which = np.zeros(len(p)), np.zeros(len(p)), np.arange(layout.n)
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
-    proofs, solved = None, np.zeros(layout.n, dtype=bool)
+    proofs, reach, solved = None, gram.proof.reach, np.zeros(layout.n, dtype=bool)
     while len(which):
         # Iterative refinement: a return starts from the gradient that the certificate found.
         part, v = layout.of_pairs(which), layout.variables(which)
@@ -78,7 +78,9 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         h = p[v] - u[v] - box.d * now
         taken, reasons, products = place.solve(part, h, now, box, paired, 0.5 * stop.tol, most, stop.seconds)
         error = place.errors(part, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
-        findings = _core.pair_findings(part.offsets, p[v], *box, products, error, now, paired, n_threads)
+        findings = _core.pair_findings(
+            part.offsets, p[v], *box, products, error, reach[part.rows], now, paired, n_threads
+        )
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
         found = pair_certificates(findings, paired, PROOF[gram.positive_definite])
         if proofs is None:
