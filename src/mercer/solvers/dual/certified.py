@@ -93,11 +93,11 @@ def _times(K: Values, coefficients: Floats) -> Floats:
 def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
     """A solution on a stored K and its proof, from where the field's last problem ended.
 
-    `finish` takes over where pair steps make too little progress.
+    `finish` takes over where pair steps make too little progress, or end with a certificate that is not good enough.
     """
     start, inner = field.start(problem), partial(_stored_steps, problem, field)
     solution, certificate = refined(problem, field.gram, stop, start, inner, False, field)
-    if solution.stop_reason == "max_iter" and stop.limit(solution.steps) is None:
+    if not stop.met(certificate) and stop.limit(solution.steps) is None:
         steps = solution.steps
         solution, certificate = finish(problem, field.gram, stop.after(steps), solution.beta)
         field.move(problem, solution.beta)
