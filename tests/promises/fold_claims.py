@@ -309,18 +309,18 @@ def _recorded_fits(drawn: Draw, found: list[Fit]) -> Iterator[None]:
 def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
     """All solutions of folds that give the values of samples left out; refits count as such."""
     machine, weight = drawn.machine, drawn.weight
-    steps: list[tuple[Any, Any]] = []
+    steps: list[tuple[Any, Any, Any]] = []
     wholes: list[Any] = []
     pairs: list[Any] = []
 
     def certified(problem: Any, gram: Any, beta: Any, *rest: Any) -> Any:
         certificate, u = originals["certify"](problem, gram, beta, *rest)
-        steps.append((beta, certificate))
+        steps.append((problem, beta, certificate))
         return certificate, u
 
     def solved(problem: Any, gram: Any, stop: Any, start: Any) -> Any:
         solution, certificate = originals["solve_certified"](problem, gram, stop, start)
-        steps[-1] = solution.beta, certificate
+        steps[-1] = problem, solution.beta, certificate
         return solution, certificate
 
     def together(problem: Any, bounds: Any, layout: Any, *rest: Any) -> Any:
@@ -345,9 +345,14 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
     if pairs and pairs[-1][1] is not None:
         yield from _of_pairs(drawn, wholes[-1], *pairs[-1], values)
     elif len(steps) == len(drawn.splits) * values.shape[1]:
-        for at, (beta, certificate) in enumerate(steps):
+        y = wholes[-1].merged.y
+        for at, (problem, beta, certificate) in enumerate(steps):
             k, f = divmod(at, len(drawn.splits))
-            yield _of_plane(drawn, wholes[-1], k, f, beta, np.arange(len(wholes[-1].merged.y)), certificate, values)
+            rows = np.arange(len(y))
+            if len(beta) < len(y):  # a pair of classes, one after the other
+                rows = np.concatenate([np.flatnonzero(y == c) for c in list(combinations(range(3), 2))[k]])
+                assert (np.diff(np.sign(problem.p)) <= 0).all()
+            yield _of_plane(drawn, wholes[-1], k, f, beta, rows, certificate, values)
     else:
         counts["folds of refits"] += len(drawn.splits)
 
