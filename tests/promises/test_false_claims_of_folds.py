@@ -48,3 +48,12 @@ def test_fits_of_a_search_that_ends_early_claim_no_more(kind):
             check(drawn, fits_of_search(drawn, max_time=0.1), counts)
     assert not counts.broken, "\n".join(counts.broken)
     assert counts["fits"] > counts["converged"]
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("SVC against the rest", 245), ("SVC of three classes", 263)])
+def test_a_fit_that_stored_values_do_not_settle_goes_to_the_solver_of_the_machine(kind, seed):
+    """Steps on stored values stall at C = 10⁶, at five and a hundred times tol."""
+    drawn = draw(kind, seed)
+    fits = list(fits_of_search(drawn))
+    assert fits
+    assert all(fit.ended == "converged" and fit.certificate.violation <= drawn.machine.tol for fit in fits)

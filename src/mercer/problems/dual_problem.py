@@ -195,13 +195,20 @@ class DualProblem:
 
     def keeps_sums(self, beta: Floats) -> bool:
         """Whether the sum of β over every group is its total, up to the roundings of a long solve."""
-        if len(self.totals) == 0:
+        if len(self.totals) == 0 or len(beta) == 0:
             return True
-        one = len(self.totals) == 1 and bool((self.group == 0).all())
+        allowed = _SUM_SHARE * max(float(beta.max()), -float(beta.min()))
+        if self._one_sum:
+            total = float(self.totals[0])
+            return abs(float(beta.sum()) - total) <= max(allowed, _SUM_SHARE * abs(total))
         member = self.group >= 0
-        sums = beta.sum() if one else sums_by(self.group[member], beta[member], len(self.totals))
-        size = max(float(np.abs(self.totals).max()), float(np.abs(beta).max(initial=0.0)))
-        return bool((np.abs(sums - self.totals) <= _SUM_SHARE * size).all())
+        sums = sums_by(self.group[member], beta[member], len(self.totals))
+        return bool((np.abs(sums - self.totals) <= np.maximum(allowed, _SUM_SHARE * np.abs(self.totals))).all())
+
+    @cached_property
+    def _one_sum(self) -> bool:
+        """Whether all variables are in one group."""
+        return len(self.totals) == 1 and not self.group.any()
 
     def nearest_feasible(self, beta: Floats) -> Floats:
         """β clipped into the box and its group sums repaired, with as little change as possible.

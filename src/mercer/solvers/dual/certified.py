@@ -161,7 +161,8 @@ def refined(
                 limit = in_time(stop, _NO_PASS, GRACE_SECONDS)
         else:
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
-        if not problem.keeps_sums(solution.beta):  # what is certified, and kept, is feasible
+        # What is certified, and kept, is feasible; a field that has u at hand has seen to that.
+        if last is not None and not problem.keeps_sums(solution.beta):
             solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
         beta, begun = solution.beta, time.monotonic()
         with limit:
