@@ -90,6 +90,10 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
     const Vector u = times(problem, coefficients), error = rounding(part.points(), terms, coefficients);
     const Vector d(problem.n(), 0.0);
     const std::vector<std::int64_t> row(problem.row.begin(), problem.row.end());
+    Vector reach(problem.m);
+    for (std::size_t i = 0; i < problem.m; ++i) {
+        reach[i] = std::sqrt(std::abs(problem.kernel[i * problem.m + i])) * (1.0 + 1e-6);
+    }
     const DualPoint at{problem.p.data(),
                        problem.lower.data(),
                        problem.upper.data(),
@@ -103,16 +107,17 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
                        coefficients.data(),
                        u.data(),
                        error.data(),
+                       reach.data(),
                        static_cast<std::int64_t>(problem.m)};
     const DualFindings found = certify_dual(at);
     const double summed = kEps * static_cast<double>(problem.n()), highest = found.found.losses;
     double primal = 0.5 * found.energy + highest;
     for (std::size_t g = 0; g < problem.totals.size(); ++g) primal += found.bias[g] * problem.totals[g];
-    const double dual = found.gain - 0.5 * found.energy - 0.5 * found.curved - found.unbalanced;
+    const double dual = found.gain - 0.5 * found.energy - 0.5 * found.curved - found.repair.of_dual();
     *energy = found.energy;
     return {primal + 0.5 * found.wrong + summed * (found.size + highest),
             dual - 0.5 * found.wrong - summed * (found.size + found.curved),
-            (found.found.shares + found.unbalanced) * (1.0 + summed),
+            (found.found.shares + found.repair.of_gap()) * (1.0 + summed),
             found.violation,
             found.found.box,
             found.equality,

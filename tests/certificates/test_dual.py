@@ -10,6 +10,8 @@ from mercer.certificates.dual import LastSums, certify
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Precomputed
 from mercer.problems.classification import soft_margin
+from mercer.solution import Stop
+from mercer.solvers.dual.certified import solve_certified
 from reference.certificate import certificate
 from reference.problems import (
     machine_problem,
@@ -22,7 +24,7 @@ def test_certificate_far_from_the_optimum(maker):
     """At a point nobody solved for, every number of the certificate equals the naive loops'."""
     problem, K = machine_problem(maker, seed=7, n=30)
     rng = np.random.default_rng(0)
-    beta = np.clip(rng.normal(size=len(problem.p)), problem.lower, problem.upper)
+    beta = problem.nearest_feasible(rng.normal(size=len(problem.p)))
     own, _ = certify(problem, gram_for(Precomputed(), K), beta)
     truth = certificate(problem, K, beta)
     for name in ("primal", "dual", "gap", "violation"):
@@ -32,6 +34,44 @@ def test_certificate_far_from_the_optimum(maker):
     assert set(own.kkt) == set(truth.kkt)
     for name, residual in truth.kkt.items():
         assert own.kkt[name] == pytest.approx(residual, rel=1e-9, abs=1e-9), name
+
+
+@pytest.mark.parametrize("maker", machines())
+@pytest.mark.parametrize("off", [0.0, 1e-13, 1e-4, 0.3, 5.0])
+def test_a_sum_that_is_off_claims_no_more_than_the_optimum(maker, off):
+    """Whatever a sum misses: no dual value above that of a feasible point nearby, no gap below the true one."""
+    problem, K = machine_problem(maker, seed=7, n=30)
+    best, proof = solve_certified(problem, gram_for(Precomputed(), K), Stop(tol=1e-10, max_iter=10**6))
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        beta = np.clip(best.beta + off * rng.random() * rng.normal(size=len(problem.p)), problem.lower, problem.upper)
+        own, _ = certify(problem, gram_for(Precomputed(), K), beta)
+        truth = certificate(problem, K, beta)
+        rounding = 1e-12 * (1 + abs(proof.primal))
+        assert own.dual <= proof.primal + rounding
+        assert own.gap >= truth.primal - proof.primal - rounding
+        assert own.primal >= truth.primal - rounding
+        if off <= 1e-13:  # what is missing costs next to nothing
+            assert own.gap <= truth.gap + 1e-7 * (1 + abs(proof.primal))
+
+
+def test_a_sum_that_is_off_may_have_the_larger_dual_value():
+    """With any b but the optimal one, |b|·|Σβ| would let an infeasible point claim more than the optimum."""
+    x = np.array([-0.4, 0.6, 0.8, -0.3, -0.3, 0.7, 0.0, -1.4, 1.3, 0.5])
+    y = np.array([1.0, -1, 1, 1, 1, 1, 1, 1, -1, 1])
+    K, problem = np.exp(-((x[:, None] - x) ** 2)), soft_margin(y, np.full(10, 1e4))
+    best, proof = solve_certified(problem, gram_for(Precomputed(), K), Stop(tol=1e-9, max_iter=10**6))
+    claims = 0
+    for i in range(10):
+        for step in np.geomspace(1e-3, 1e3, 25):
+            beta = best.beta.copy()
+            beta[i] = np.clip(beta[i] + step * y[i], problem.lower[i], problem.upper[i])
+            truth = certificate(problem, K, beta)
+            claims += truth.dual - abs(truth.b[0] * beta.sum()) > proof.primal * (1 + 1e-9)
+            own, _ = certify(problem, gram_for(Precomputed(), K), beta)
+            assert own.dual <= proof.primal
+            assert own.gap >= (truth.primal - proof.primal) * (1 - 1e-9)
+    assert claims > 0
 
 
 def test_rounding_is_bounded_where_the_diagonal_is_small():

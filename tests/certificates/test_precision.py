@@ -66,7 +66,7 @@ def test_float32_only_where_it_cannot_matter():
     beta = np.zeros(len(y))
     beta[model.support_] = model.dual_coef_.ravel()
     task, K = soft_margin(np.where(y == 1, 1.0, -1.0), np.ones(len(y))), Gaussian(0.1)(X)
-    exact = certificate_of(task, beta, Ball(K @ beta, np.zeros(len(K))), "optimality", "float64")
+    exact = certificate_of(task, beta, Ball(K @ beta, np.zeros(len(K))), np.ones(len(K)), "optimality", "float64")
     assert exact.violation <= own.violation <= exact.violation + 1e-6
     # `gap` is at least the difference of two bounds, which hold what float64 may do to β'Kβ: 8e-11 of the values here.
     assert exact.gap * (1 - 1e-6) <= own.gap <= exact.gap * (1 + 1e-6) + 1e-9 * exact.dual

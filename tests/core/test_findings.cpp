@@ -70,22 +70,22 @@ void many_pairs() {
         std::vector<mercer::PairFindings> all(5);
         mercer::Poll poll;
         mercer::certify_pairs(
-            {p.data(), lower.data(), upper.data(), d.data(), u.data(), none.data(), beta.data(), n, paired},
+            {p.data(), lower.data(), upper.data(), d.data(), u.data(), none.data(), none.data(), beta.data(), n, paired},
             offsets.data(), 5, all.data(), 3, poll);
         for (std::size_t t = 0; t < 5; ++t) {
             const std::int64_t from = offsets[t];
             const mercer::PairFindings one =
                 mercer::certify_pair({p.data() + from, lower.data() + from, upper.data() + from, d.data() + from,
-                                      u.data() + from, none.data() + from, beta.data() + from, offsets[t + 1] - from, paired});
+                                      u.data() + from, none.data() + from, none.data() + from, beta.data() + from, offsets[t + 1] - from, paired});
             CHECK(all[t].b == one.b && all[t].found.shares == one.found.shares && all[t].energy == one.energy);
         }
         CHECK(all[0].found.total == 0.0 && all[0].b == 0.0);
     }
     // All at bounds: b is in the middle of what they allow, or at the one end there is.
     const Doubles h{1.0, 3.0}, zeros(2, 0.0), least{0.0, -1.0}, most{1.0, 0.0};
-    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), 2, true})
+    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), 2, true})
               .b == 2.0);
-    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), 1, true})
+    CHECK(mercer::certify_pair({h.data(), least.data(), most.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), zeros.data(), 1, true})
               .b == 1.0);
 }
 

@@ -65,6 +65,39 @@ def test_it_equals_refits_on_many_problems(seed):
     check(seed)
 
 
+def interval_of_b(u, signs, C):
+    """The b that minimise Σ C_i max(0, 1 − s_i(u_i + b)), a piecewise linear function, at its own kinks."""
+    kinks = np.sort(signs - u)
+    loss = (C * np.maximum(0.0, 1 - signs * (u + kinks[:, None]))).sum(axis=1)
+    best = kinks[loss <= loss.min() + 1e-9 * (1 + loss.min())]
+    return best[0], best[-1]
+
+
+@pytest.mark.parametrize("C", [0.01, 0.3, 5.0])
+def test_b_is_unique_where_the_loss_has_one_minimum(C):
+    """Copies of a sample leave some of its weight behind; classes of equal weight at a small C leave no free vector."""
+    seen = set()
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = np.round(rng.normal(size=(13, 1)), 1)
+        y = np.r_[np.zeros(6, int), np.ones(7, int)]
+        X[:6] -= 0.5
+        weight = np.ones(13) if seed % 2 else rng.choice([1.0, 2.0], 13)
+        found = leave_one_out(SVC(C=C, gamma=0.5), X, y, sample_weight=weight)
+        for i in range(13):
+            others = np.delete(np.arange(13), i)
+            model = SVC(C=C, gamma=0.5, tol=1e-11).fit(X[others], y[others], sample_weight=weight[others])
+            u = model.decision_function(X[others]) - model.intercept_[0]
+            low, high = interval_of_b(u, np.where(y[others] == 1, 1.0, -1.0), C * weight[others])
+            assert found.unique[i] == (high - low < 1e-6), (seed, i, low, high)
+            b = found.values[i] - float(model.decision_function(X[[i]])[0] - model.intercept_[0])
+            assert low - 1e-6 <= b <= high + 1e-6
+            if not found.unique[i]:  # the middle, as a fit chooses it
+                assert b == pytest.approx((low + high) / 2, abs=1e-6)
+            seen.add(bool(found.unique[i]))
+    assert seen == ({True, False} if C < 5 else {True})
+
+
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
 def test_several_classes(multiclass):
     X, y = load_iris(return_X_y=True)

@@ -94,7 +94,7 @@ def largest(r, d, lower, upper):
 
 
 def certificate(problem, K, beta, b=None) -> Truth:
-    """Every number of the certificate of β; with `b` the primal is taken at that bias instead of our own."""
+    """Every number of the certificate of a feasible β; with `b` the primal is taken at that bias instead of our own."""
     beta = np.asarray(beta, dtype=np.float64)
     u, h = field(problem, K, beta)
     b = biases(problem, h, beta) if b is None else np.atleast_1d(np.asarray(b, dtype=np.float64))
@@ -107,16 +107,13 @@ def certificate(problem, K, beta, b=None) -> Truth:
     ridge = math.fsum(problem.d[i] * beta[i] ** 2 for i in range(m))
     dual = math.fsum(problem.p[i] * beta[i] for i in range(m)) - norm / 2 - ridge / 2
     primal = norm / 2 + math.fsum(loss) + math.fsum(b[g] * problem.totals[g] for g in range(len(b)))
-    sums = [math.fsum(beta[i] for i in range(m) if problem.group[i] == g) for g in range(len(b))]
-    unbalanced = math.fsum(abs(b[g]) * abs(sums[g] - problem.totals[g]) for g in range(len(b)))
-    dual -= unbalanced  # what a point outside of its equalities can claim
     return Truth(
         u=u,
         h=h,
         b=b,
         primal=primal,
         dual=dual,
-        gap=max(math.fsum(terms) + unbalanced, primal - dual),
+        gap=max(math.fsum(terms), primal - dual),
         terms=np.array(terms),
         violation=violation(problem, h, beta),
         kkt={

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.model_selection import KFold
@@ -114,6 +116,36 @@ def test_between_prices_that_no_fold_has_side_by_side_nothing_is_ruled_out() -> 
     assert _least_over({(2.0, 3.0): 0.25}, [1.0, 2.0, 3.0]) == 1.0
     assert _least_over({(1.0, 2.0): 0.25, (8.0, 9.0): 0.25}, [1.0, 2.0, 8.0, 9.0]) == 1.0
     assert _least_over({}, [1.0, 2.0]) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_least_over_a_range_is_that_of_its_prices_one_by_one(seed: int) -> None:
+    """Folds that skipped some prices have wider ranges: at each price the shares of all ranges around it count."""
+    rng = np.random.default_rng(seed)
+    prices = np.unique(rng.integers(1, 40, size=rng.integers(2, 7)) / 4.0)
+    prices = np.append(prices, prices[-1] + 1.0)
+    shares: dict[tuple[float, float], float] = {}
+    for _ in range(3):
+        tried = prices[rng.random(len(prices)) < 0.7]
+        for low, high in pairwise(tried.tolist()):
+            shares[low, high] = shares.get((low, high), 0.0) + float(rng.integers(0, 5)) / 16
+    least = min(
+        sum(share for (low, high), share in shares.items() if low < C < high)
+        for C in np.arange(prices[0], prices[-1], 1 / 32)[1:]
+        if C not in prices
+    )
+    assert _least_over(shares, prices.tolist()) == pytest.approx(1.0 - least)
+
+
+def test_a_kernel_with_one_price_takes_nothing_from_the_bound() -> None:
+    """Of a single C nothing between two is claimed; the other kernel's range stays bounded."""
+    X, y = data(70, 5)
+    grid = [{"C": np.geomspace(1, 1.2, 6).tolist(), "gamma": [0.1]}, {"C": [1.0], "gamma": [0.3]}]
+    both = mercer.tune(mercer.SVC(), X, y, grid=grid, cv=4, skip=False, refit=False)
+    alone = mercer.tune(mercer.SVC(), X, y, grid=grid[0], cv=4, skip=False, refit=False)
+    top = alone.best_score_ + alone.search_gap_
+    assert both.search_gap_ == pytest.approx(max(0.0, top - both.best_score_), abs=1e-12)
+    assert np.isfinite(both.search_gap_)
 
 
 def test_prices_of_different_names_are_not_neighbours() -> None:

@@ -9,7 +9,7 @@ namespace {
 
 TupleOf<nb::any, nb::ellipsis> dual_findings(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d, AnyArray row,
                         AnyArray group, AnyArray totals, AnyArray beta, AnyArray coefficients, AnyArray u,
-                        AnyArray error) {
+                        AnyArray error, AnyArray reach) {
     const auto p_ = vector<const double>(p, "p"), u_ = vector<const double>(u, "u");
     const std::size_t n = p_.shape(0), rows = u_.shape(0);
     const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
@@ -19,6 +19,7 @@ TupleOf<nb::any, nb::ellipsis> dual_findings(AnyArray p, AnyArray lower, AnyArra
     const auto totals_ = vector<const double>(totals, "totals");
     const auto coefficients_ = vector<const double>(coefficients, "coefficients", rows);
     const auto error_ = vector<const double>(error, "error", rows);
+    const auto reach_ = vector<const double>(reach, "reach", rows);
     check_range(row_.data(), n, static_cast<std::int64_t>(rows), "row");
     const auto groups = static_cast<std::int64_t>(totals_.shape(0));
     if (!mercer::all_within(group_.data(), n, -1, static_cast<std::int32_t>(groups - 1))) {
@@ -29,13 +30,13 @@ TupleOf<nb::any, nb::ellipsis> dual_findings(AnyArray p, AnyArray lower, AnyArra
         const nb::gil_scoped_release unlocked;
         out = mercer::certify_dual({p_.data(), lower_.data(), upper_.data(), d_.data(), row_.data(), group_.data(),
                                     beta_.data(), static_cast<std::int64_t>(n), totals_.data(), groups,
-                                    coefficients_.data(), u_.data(), error_.data(),
+                                    coefficients_.data(), u_.data(), error_.data(), reach_.data(),
                                     static_cast<std::int64_t>(rows)});
     }
     const mercer::Findings& f = out.found;
     const nb::tuple bias(as_list(out.bias, [](double b) { return b; }));
     return nb::make_tuple(f.losses, f.shares, f.worst, out.violation, f.box, f.outward, f.inward,
-                          out.equality, out.unbalanced, out.energy, out.gain, out.curved, out.size, out.wrong, bias);
+                          out.equality, out.repair.of_gap(), out.repair.of_dual(), out.energy, out.gain, out.curved, out.size, out.wrong, bias);
 }
 
 // Whether the seven arrays of a problem agree; Python looks for what is wrong where they do not.
@@ -63,10 +64,10 @@ bool is_sound(AnyArray p, AnyArray lower, AnyArray upper, AnyArray d, AnyArray r
 void bind_dual_findings(nb::module_& m) {
     m.def("dual_findings", &dual_findings, "p"_a, "lower"_a, "upper"_a, "d"_a,
           "row"_a, "group"_a, "totals"_a, "beta"_a, "coefficients"_a, "u"_a,
-          "error"_a,
-          "Losses, gap shares, worst variable, violation, largest residuals (outside the box, "
-          "outward, inward, of an equality), sum of |b| times those, the sums b'u, p'b, b'd b, |b|'(|p| + |u|), "
-          "how far the first can be off, and the bias of each group.");
+          "error"_a, "reach"_a,
+          "Losses, gap shares, worst variable, violation, largest residuals (outside the box, outward, inward, of an "
+          "equality), what repairing the equalities adds to the gap and takes from the dual value, the sums b'u, p'b, "
+          "b'd b, |b|'(|p| + |u|), how far the first can be off, and the bias of each group.");
     m.def("is_sound", &is_sound, "p"_a, "lower"_a, "upper"_a, "d"_a, "row"_a,
           "group"_a, "totals"_a, "Whether the arrays of a problem agree with each other.");
 }

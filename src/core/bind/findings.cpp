@@ -27,13 +27,14 @@ TupleOf<double, double, double, std::int64_t, double, double, double, double, do
 }
 
 nb::ndarray<nb::numpy, double, nb::ndim<2>> pair_findings(AnyArray offsets, AnyArray p, AnyArray lower, AnyArray upper, AnyArray d,
-                         AnyArray u, AnyArray error, AnyArray beta, bool paired, int n_threads) {
+                         AnyArray u, AnyArray error, AnyArray reach, AnyArray beta, bool paired, int n_threads) {
     const auto offsets_ = vector<const std::int64_t>(offsets, "offsets");
     const auto p_ = vector<const double>(p, "p");
     const std::size_t n = p_.shape(0);
     const auto lower_ = vector<const double>(lower, "lower", n), upper_ = vector<const double>(upper, "upper", n);
     const auto d_ = vector<const double>(d, "d", n), u_ = vector<const double>(u, "u", n);
     const auto error_ = vector<const double>(error, "error", n), beta_ = vector<const double>(beta, "beta", n);
+    const auto reach_ = vector<const double>(reach, "reach", n);
     if (offsets_.shape(0) == 0) refuse("offsets", "must have one element more than there are pairs");
     const auto count = static_cast<std::int64_t>(offsets_.shape(0)) - 1;
     if (!mercer::is_indptr(offsets_.data(), count, static_cast<std::int64_t>(n))) {
@@ -43,20 +44,20 @@ nb::ndarray<nb::numpy, double, nb::ndim<2>> pair_findings(AnyArray offsets, AnyA
     std::vector<mercer::PairFindings> all(static_cast<std::size_t>(count));
     {
         const mercer::KernelPoint at{
-            p_.data(),     lower_.data(), upper_.data(),                 d_.data(), u_.data(),
-            error_.data(), beta_.data(),  static_cast<std::int64_t>(n), paired};
+            p_.data(),     lower_.data(), upper_.data(), d_.data(),                    u_.data(),
+            error_.data(), reach_.data(), beta_.data(),  static_cast<std::int64_t>(n), paired};
         Signals signals;
         const nb::gil_scoped_release unlocked;
         mercer::certify_pairs(at, offsets_.data(), count, all.data(), n_threads, signals.poll());
     }
-    constexpr std::size_t kFindings = 14;
+    constexpr std::size_t kFindings = 16;
     auto rows = std::make_unique<std::vector<double>>();
     rows->reserve(all.size() * kFindings);
     for (const mercer::PairFindings& pair : all) {
         const mercer::Findings& f = pair.found;
         rows->insert(rows->end(), {f.losses, f.shares, f.total, static_cast<double>(f.worst), f.box, f.outward,
                                    f.inward, f.top, f.bottom, pair.b, pair.energy, pair.gain, pair.curved,
-                                   pair.wrong});
+                                   pair.wrong, pair.repair.of_gap(), pair.repair.of_dual()});
     }
     double* const data = rows->data();
     const nb::capsule owner(rows.release(), [](void* q) noexcept { delete static_cast<std::vector<double>*>(q); });
@@ -72,7 +73,8 @@ void bind_findings(nb::module_& m) {
           "Losses, gap shares, sum of beta, worst sample, largest residuals: outside the box, outward, inward; "
           "largest and smallest gradient that could be followed.");
     m.def("pair_findings", &pair_findings, "offsets"_a, "p"_a, "lower"_a, "upper"_a,
-          "d"_a, "u"_a, "error"_a, "beta"_a, "paired"_a, "n_threads"_a,
-          "A row for each problem: losses, gap shares, sum of beta, worst variable, largest residuals (outside the box, "
-          "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, and how far the first can be off.");
+          "d"_a, "u"_a, "error"_a, "reach"_a, "beta"_a, "paired"_a, "n_threads"_a,
+          "A row for each problem: losses, gap shares, the most that the sum of beta is off, worst variable, largest residuals (outside the box, "
+          "outward, inward), ends of the gradient, b, the sums b'u, p'b, b'd b, how far the first can be off, and "
+          "what moving the sum of beta to zero adds to the gap and takes from the dual value.");
 }

@@ -69,23 +69,23 @@ private:
 // Bounds of all variables once for each fold; the rest is common to all folds.
 class Folds {
 public:
-    Folds(AnyArray p, AnyArray beta, AnyArray lower, AnyArray upper, AnyArray d, AnyArray values,
+    Folds(AnyArray p, AnyArray beta, AnyArray lower, AnyArray upper, AnyArray d, AnyArray solutions,
           std::size_t n, bool paired)
         : p_(vector<const double>(p, "p", n)),
           beta_(vector<const double>(beta, "beta", n)),
           d_(vector<const double>(d, "d", n)),
           lower_(vector<const double>(lower, "lower")),
           upper_(vector<const double>(upper, "upper", lower_.shape(0))),
-          values_(vector<double>(values, "values", lower_.shape(0))) {
+          solutions_(vector<double>(solutions, "solutions", lower_.shape(0))) {
         if (n == 0 || lower_.shape(0) % n != 0) refuse("lower", "must have all variables once for each fold");
         folds = {p_.data(), beta_.data(), lower_.data(), upper_.data(), d_.data(),
-                 static_cast<std::int64_t>(lower_.shape(0) / n), paired, values_.data()};
+                 static_cast<std::int64_t>(lower_.shape(0) / n), paired, solutions_.data()};
     }
     mercer::PairFolds folds{};
 
 private:
     Vector<const double> p_, beta_, d_, lower_, upper_;
-    Vector<double> values_;
+    Vector<double> solutions_;
 };
 
 struct Solved {
@@ -168,7 +168,7 @@ PairSteps solve_sparse_pairs(const Samples& self, AnyArray members, AnyArray sta
 
 PairReasons solve_folds(const Samples& self, AnyArray members, AnyArray starts, AnyArray blocks, AnyArray offsets,
                       AnyArray diagonal, AnyArray p, AnyArray beta, AnyArray lower, AnyArray upper,
-                      AnyArray d, AnyArray values, bool single, bool paired, double tol, std::int64_t max_steps,
+                      AnyArray d, AnyArray solutions, bool single, bool paired, double tol, std::int64_t max_steps,
                       double max_seconds, int n_threads) {
     const auto solve = [&]<class Kind>(const Kind& samples) -> PairReasons {
         if constexpr (std::is_same_v<Kind, mercer::SparseSamples<float>>) {
@@ -177,7 +177,7 @@ PairReasons solve_folds(const Samples& self, AnyArray members, AnyArray starts, 
             if constexpr (!is_dense<Kind>) check_inner_products(self, samples, "solve_folds");
             const PairLayout layout(members, starts, blocks, offsets, samples.n);
             const auto diagonal_ = diagonal_of(samples, diagonal);
-            const Folds given(p, beta, lower, upper, d, values, layout.variables(), paired);
+            const Folds given(p, beta, lower, upper, d, solutions, layout.variables(), paired);
             const mercer::SmoStop stop{tol, max_steps, max_seconds};
             const std::int64_t problems = layout.pairs().count * given.folds.count;
             const Solved out = solved(problems, n_threads, [&](auto* results, const auto& threads) {
@@ -236,12 +236,11 @@ void bind_pairs(nb::class_<Samples>& samples) {
              "are taken in float32 where `single`.")
         .def("solve_folds", &solve_folds, "members"_a, "starts"_a, "blocks"_a,
              "offsets"_a, "diagonal"_a, "p"_a, "beta"_a, "lower"_a,
-             "upper"_a, "d"_a, "values"_a, "single"_a, "paired"_a, "tol"_a, "max_steps"_a,
+             "upper"_a, "d"_a, "solutions"_a, "single"_a, "paired"_a, "tol"_a, "max_steps"_a,
              "max_seconds"_a, "n_threads"_a,
              "Solve several problems on each pair of blocks, which differ in bounds only and start from what these leave of "
-             "beta: lower, upper and values have the variables of all pairs once for each.\n\n"
-             "values becomes K beta + b, from the values that steps took, which are float32 where sparse samples are to be "
-             "`single`. Returns why each fold of each pair ended, as in `smo`, and how many kernel values that took.")
+             "beta: lower, upper and solutions have the variables of all pairs once for each.\n\n"
+             "Steps on sparse samples take float32 values where these are to be `single`. Returns why each fold of each pair ended, as in `smo`, and how many kernel values that took.")
         .def("add_pairs", &add_pairs, "members"_a, "starts"_a, "blocks"_a,
              "offsets"_a, "beta"_a, "total"_a, "n_threads"_a,
              "total += K beta on each pair of blocks of dense samples, from values computed for this sum.");

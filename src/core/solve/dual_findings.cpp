@@ -1,12 +1,13 @@
-// Two passes over the variables: the first finds each group's bias and how far its sum is off, the second the findings.
+// Two passes over the variables: the first finds each group's bias and how far its sum is off, the second the findings,
+// and the variable that would take what a sum is off.
 #include "solve/dual_findings.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "algebra/doubled.hpp"
 #include "algebra/infinity.hpp"
+#include "solve/equality.hpp"
 
 namespace mercer {
 
@@ -14,28 +15,11 @@ namespace {
 
 constexpr double kEps = std::numeric_limits<double>::epsilon();
 
-// A sum of coefficients, and the most that its absolute value can be: `Doubled` says what rounding may hide.
-struct Total {
-    Doubled<double> sum;
-    double size = 0.0;
-    std::int64_t terms = 0;
-
-    void add(double x) {
-        sum.collect(x);
-        size += std::abs(x);
-        ++terms;
-    }
-    double most() const {
-        const double hidden = kEps * static_cast<double>(terms);  // twice m u, for roundings of `size` and of this
-        const double out = (1.0 + kEps) * std::abs(sum.high + sum.low) + hidden * hidden * size;
-        return out < kInfinity ? out : kInfinity;
-    }
-};
-
 struct GroupFindings {
     Bias bias;
     double upmost = -kInfinity, lowest = kInfinity;  // the ends of the gradient, with errors
     Total excess;
+    Repair repair;
 };
 
 struct Gradient {
@@ -47,9 +31,6 @@ Gradient gradient(const DualPoint& at, std::int64_t i) {
     const double size = std::abs(at.p[i]) + std::abs(u) + std::abs(ridge);
     return {at.p[i] - u - ridge, at.error[at.row[i]] + 2.0 * kEps * size};
 }
-
-// Whole totals are exact; others, such as a share of all weights, were rounded.
-double rounding_of(double total) { return total == std::rint(total) ? 0.0 : 4.0 * kEps * std::abs(total); }
 
 }  // namespace
 
@@ -79,9 +60,9 @@ DualFindings certify_dual(const DualPoint& at) {
         out.bias.push_back(groups[g].bias.value());
         groups[g].excess.add(-at.totals[g]);
         together.add(-at.totals[g]);
-        const double excess = groups[g].excess.most() + rounding_of(at.totals[g]);
-        out.equality = std::max(out.equality, excess);
-        out.unbalanced += std::abs(out.bias[g]) * excess;
+        const double rounding = rounding_of(at.totals[g]);
+        out.equality = std::max(out.equality, groups[g].excess.most() + rounding);
+        groups[g].repair = Repair(groups[g].excess, rounding);
         raise_to(groups[g].upmost - groups[g].lowest, &out.violation);
     }
     if (count > 1) out.equality = std::max(out.equality, together.most());
@@ -91,7 +72,12 @@ DualFindings certify_dual(const DualPoint& at) {
     for (std::int64_t i = 0; i < at.n; ++i) {
         const auto [h, error] = gradient(at, i);
         const double beta = at.beta[i], d = at.d[i], p = h + d * beta;
-        const double b = at.group[i] < 0 ? 0.0 : out.bias[static_cast<std::size_t>(at.group[i])];
+        double b = 0.0;
+        if (at.group[i] >= 0) {
+            const auto g = static_cast<std::size_t>(at.group[i]);
+            b = out.bias[g];
+            groups[g].repair.offer(h, error, b, beta, at.lower[i], at.upper[i], d, at.reach[at.row[i]]);
+        }
         accumulate(p, b, error, d, at.lower[i], at.upper[i], beta, i, &out.found);
         out.gain += at.p[i] * beta;
         out.curved += d * beta * beta;
@@ -101,6 +87,8 @@ DualFindings certify_dual(const DualPoint& at) {
         out.energy += at.coefficients[k] * at.u[k];
         out.wrong += std::abs(at.coefficients[k]) * at.error[k];
     }
+    for (const GroupFindings& group : groups) out.repair.add(group.repair.cost());
+    if (out.found.box > 0.0) out.repair = MoveCost::without_end();
     return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "solve/equality.hpp"
 #include "solve/findings.hpp"
 
 namespace mercer {
@@ -18,8 +19,9 @@ struct DualPoint {
     std::int64_t n;
     const double* totals;
     std::int64_t n_groups;
-    // For each row: the sum of its variables, u = K b, and how far that can be from the true one.
-    const double *coefficients, *u, *error;
+    // For each row: the sum of its variables, u = K b, how far that can be from the true one, and r with
+    // |K_ij| <= r_i r_j.
+    const double *coefficients, *u, *error, *reach;
     std::int64_t n_rows;
 };
 
@@ -30,7 +32,7 @@ struct DualFindings {
     double size = 0.0;          // sum of |b|(|p| + |u|): what rounding of these sums is relative to
     double wrong = 0.0;         // sum over rows of |coefficient| times the error of u
     double equality = 0.0;      // the most that a sum over a group, or over all groups, can be off
-    double unbalanced = 0.0;    // sum of |bias| times what its group's sum can be off
+    MoveCost repair;            // of moving every sum to its total; infinite outside the box
     std::vector<double> bias;   // of each group: the mean gradient of its free variables, or the middle of what it can be
 };
 DualFindings certify_dual(const DualPoint& at);

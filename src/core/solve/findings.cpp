@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algebra/doubled.hpp"
+#include "solve/equality.hpp"
 #include "threads/pool.hpp"
 
 namespace mercer {
@@ -78,17 +78,25 @@ PairFindings certify_pair(const KernelPoint& at) {
         }
         out.b = bias.value();
     }
-    Doubled<double> total;  // with what rounding takes from the sum of beta: b is a factor of it
+    Total total;
+    if (at.paired) {
+        for (std::int64_t i = 0; i < at.n; ++i) total.add(at.beta[i]);
+    }
+    Repair repair(total, 0.0);
     for (std::int64_t i = 0; i < at.n; ++i) {
         const double beta = at.beta[i];
         accumulate(at.p[i], at.u[i] + out.b, at.error[i], at.d[i], at.lower[i], at.upper[i], beta, i, &out.found);
-        total.collect(beta);
+        if (repair.needed()) {
+            const double h = at.p[i] - at.u[i] - at.d[i] * beta;
+            repair.offer(h, at.error[i], out.b, beta, at.lower[i], at.upper[i], at.d[i], at.reach[i]);
+        }
         out.energy += beta * at.u[i];
         out.wrong += std::abs(beta) * at.error[i];
         out.gain += at.p[i] * beta;
         out.curved += at.d[i] * beta * beta;
     }
-    out.found.total = total.high + total.low;
+    out.found.total = total.most();
+    out.repair = out.found.box > 0.0 ? MoveCost::without_end() : repair.cost();
     return out;
 }
 
@@ -100,7 +108,7 @@ void certify_pairs(const KernelPoint& all, const std::int64_t* offsets, std::int
         [&](std::int64_t t) {
             const std::int64_t from = offsets[t];
             out[t] = certify_pair({all.p + from, all.lower + from, all.upper + from, all.d + from, all.u + from,
-                                   all.error + from, all.beta + from, offsets[t + 1] - from, all.paired});
+                                   all.error + from, all.reach + from, all.beta + from, offsets[t + 1] - from, all.paired});
         },
         poll);
 }

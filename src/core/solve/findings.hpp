@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "solve/equality.hpp"
 #include "threads/interrupt.hpp"
 
 namespace mercer {
@@ -64,9 +65,9 @@ struct LinearPoint {
 Findings certify_linear(const LinearPoint& at);
 
 // A kernel machine at u = K beta, with one equality where `paired`: then f = u + b for the b that the free variables
-// agree on.
+// agree on. K_ii is at most the square of reach_i; where nothing is paired it is not looked at.
 struct KernelPoint {
-    const double *p, *lower, *upper, *d, *u, *error, *beta;
+    const double *p, *lower, *upper, *d, *u, *error, *reach, *beta;
     std::int64_t n;
     bool paired;
 };
@@ -74,6 +75,7 @@ struct PairFindings {
     Findings found;
     double b = 0.0, energy = 0.0, gain = 0.0, curved = 0.0;  // b'Kb, p'b and b'diag(d)b
     double wrong = 0.0;                                       // sum of |b| times the errors of u
+    MoveCost repair;  // of moving the sum of beta to zero; `found.total` is the most that it can be off
 };
 PairFindings certify_pair(const KernelPoint& at);
 

@@ -96,23 +96,6 @@ inline void balance(std::vector<double>& beta) {
     }
 }
 
-// The mean gradient of the free variables, or the middle of what the others leave.
-inline double bias_of(const std::vector<double>& h, const std::vector<double>& beta, const double* lower,
-                      const double* upper) {
-    double sum = 0.0, top = -kInfinity, bottom = kInfinity;
-    std::int64_t free = 0;
-    for (std::size_t i = 0; i < h.size(); ++i) {
-        const bool up = beta[i] < upper[i], low = beta[i] > lower[i];
-        if (up && low) {
-            sum += h[i];
-            ++free;
-        }
-        if (up) top = std::max(top, h[i]);
-        if (low) bottom = std::min(bottom, h[i]);
-    }
-    return free > 0 ? sum / static_cast<double>(free) : 0.5 * (top + bottom);
-}
-
 // `Source` also has asked(), the variables whose rows are there, in the order in which they were asked for, and
 // rows(), row_stride(), where these rows lie.
 template <class T, class Source, class Make>
@@ -167,13 +150,10 @@ std::int64_t solve_each_fold(const PairRun& run, const PairFolds& folds, SmoResu
             }
             if (folds.paired) balance(beta[f]);
         }
-        std::vector<std::vector<double>> u = multiply(source, beta, q);
+        const std::vector<std::vector<double>> u = multiply(source, beta, q);
         std::vector<double> h(q);
-        const auto gradient = [&](std::size_t f) {
-            for (std::size_t i = 0; i < q; ++i) h[i] = p[i] - u[f][i] - d[i] * beta[f][i];
-        };
         for (std::size_t f = 0; f < count; ++f) {
-            gradient(f);
+            for (std::size_t i = 0; i < q; ++i) h[i] = p[i] - u[f][i] - d[i] * beta[f][i];
             const SmoProblem<T> problem{.kernel = nullptr,
                                         .stride = 0,
                                         .q = static_cast<std::int64_t>(q),
@@ -187,12 +167,8 @@ std::int64_t solve_each_fold(const PairRun& run, const PairFolds& folds, SmoResu
             results[static_cast<std::size_t>(t) * count + f] =
                 smo(problem, run.left(), run.threads.level, run.threads.poll);
         }
-        u = multiply(source, beta, q);
         for (std::size_t f = 0; f < count; ++f) {
-            gradient(f);
-            const double b = folds.paired ? bias_of(h, beta[f], bound(folds.lower, f), bound(folds.upper, f)) : 0.0;
-            double* const to = folds.values + static_cast<std::int64_t>(f) * all + from;
-            for (std::size_t i = 0; i < q; ++i) to[i] = u[f][i] + b;
+            std::copy(beta[f].begin(), beta[f].end(), folds.solutions + static_cast<std::int64_t>(f) * all + from);
         }
     });
 }

@@ -50,7 +50,7 @@ struct PairFolds {
     const double* d;
     std::int64_t count;
     bool paired;
-    double* values;  // becomes K beta + b for each of them, from the values that steps took
+    double* solutions;  // becomes the beta of each of them
 };
 
 // Whether every problem has as many variables as its two blocks have samples.

@@ -86,8 +86,9 @@ public:
     }
 
     // A Newton step: the best change of the free variables within the box that keeps their sum. Variables that it would
-    // take out of the box are held at their bounds, and the others solved for again. Pair steps, which come next, let
-    // go of those that were held in error. Nothing changes where the problem has several sums, or no step is found.
+    // take out of the box are held at their bounds, and the others solved for again, as long as there are two of them to
+    // balance a sum; then, or after some rounds, the step ends at the first bound. Pair steps, which come next, let go of
+    // variables that were held in error. Nothing changes where the problem has several sums, or no step is found.
     void climb() {
         std::vector<std::size_t> free;
         for (std::size_t a = 0; a < size(); ++a) {
@@ -95,9 +96,10 @@ public:
             if (beta[a] > lower[a] && beta[a] < upper[a]) free.push_back(a);
         }
         if (free.size() > kMostFree) return;
+        const std::size_t fewest = group_[0] >= 0 ? 2 : 1;  // that a step can be solved for
         std::vector<double> change(size(), 0.0), left = h;
         double held = 0.0;  // the sum of the changes that are held
-        for (int round = 0; free.size() > 1; ++round) {
+        for (int round = 0; free.size() >= fewest; ++round) {
             const std::optional<std::vector<double>> found = unbounded(free, left, -held);
             if (!found) return;
             double length = 1.0;  // up to the first bound
@@ -113,7 +115,7 @@ public:
                 }
             }
             if (inside.size() == free.size()) break;
-            if (round + 1 == kRounds) {
+            if (round + 1 == kRounds || (fewest == 2 && inside.size() < fewest)) {
                 for (double& one : change) one *= length;
                 break;
             }

@@ -7,6 +7,10 @@ With f = u[row] + b_group, r = p − f:
     dual   = p'β − ½β'(K + diag d)β
     primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)] + Σ_g b_g·(total_g − Σβ),  every term of the first sum ≥ 0
 
+Sums that miss their totals, if only by rounding, belong to no feasible point. So `dual`, and with it `gap`, is that of
+a feasible point beside β, where one variable of each group, or several, have taken what is missing
+(src/core/solve/equality.hpp). A β outside of its box proves nothing: its gap is infinite.
+
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
 is from the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
 
@@ -108,29 +112,31 @@ def certify(
     )
     if last is not None:
         last.keep(coefficients, u, precision)
-    return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
+    return certificate_of(problem, beta, u, gram.reach, PROOF[gram.positive_definite], precision), u.value
 
 
-def certificate_of(problem: DualProblem, beta: Floats, u: Ball, proves: Proves, precision: str) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it."""
+def certificate_of(
+    problem: DualProblem, beta: Floats, u: Ball, reach: Floats, proves: Proves, precision: str
+) -> Certificate:
+    """The certificate of β with a u = Kβ that was computed from it; |k_ij| is at most reach_i·reach_j."""
     coefficients = problem.row_coefficients(beta, len(u.value))
     (
-        highest, shares, worst, violation, box, outward, inward, equality, unbalanced,
+        highest, shares, worst, violation, box, outward, inward, equality, to_gap, to_dual,
         energy, gain, curved, size, wrong, b,
     ) = _core.dual_findings(
         problem.p, problem.lower, problem.upper, problem.d, problem.row, problem.group, problem.totals,
-        beta, coefficients, u.value, u.error,
+        beta, coefficients, u.value, u.error, reach,
     )  # fmt: skip
     if problem.twins:  # a machine keeps the sums of the two, which are rounded
         equality += _EPS * float(np.abs(coefficients).sum())
     summed = _EPS * len(beta)
     primal = 0.5 * energy + highest + sum(map(mul, b, problem.totals.tolist()))
-    dual = gain - 0.5 * energy - 0.5 * curved - unbalanced
+    dual = gain - 0.5 * energy - 0.5 * curved - to_dual
     return Certificate(
         primal=primal + 0.5 * wrong + summed * (size + highest),
         dual=dual - 0.5 * wrong - summed * (size + curved),
-        gap=(shares + unbalanced) * (1 + summed),
-        violation=violation,
+        gap=(shares + to_gap) * (1 + summed),
+        violation=violation if to_gap < np.inf else np.inf,
         kkt=conditions(box, equality, outward, inward),
         proves=proves,
         precision=precision,

@@ -88,7 +88,10 @@ def machine_proof(
                 u = u.plus(part.times(weight))
         s = Ball(*(np.array(side) for side in zip(*(_square(c, part) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
-    return certificate_of(problem, beta, u.finite(), weakest(proofs)[0], "float64"), u.value, s
+    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²)
+    squares = sum(weight * gram.reach**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
+    reach = np.sqrt(squares) * (1 + gamma(len(grams) + 4))
+    return certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64"), u.value, s
 
 
 def _square(c: Floats, u: Ball) -> tuple[float, float]:

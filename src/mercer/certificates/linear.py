@@ -2,11 +2,19 @@
 
     P(w, b) − D(β) = ½‖w − X'β‖² (+ ½(b/B − BΣβ)²) + Σ shares,   every share ≥ 0
 
-The shares are those of `mercer.certificates.dual`, with f = Xw + b in the place of Kβ + b. With an unregularised bias
-b·Σβ joins them. All sums are float64, and the gap and the violation include the most that rounding can hide.
+The shares are those of `mercer.certificates.dual`, with f = Xw + b in the place of Kβ + b. All sums are float64, and
+the gap and the violation include the most that rounding can hide.
+
+With an unregularised bias only a β whose sum is zero is feasible. So D is that of β − te_j, where one variable has
+taken the sum t, and with x_j'X'β = f_j − b − x_j'(w − X'β)
+
+    P(w, b) − D(β − te_j) ≤ ½‖w − X'β‖² + Σ shares + |t|·(|p_j − f_j − d_jβ_j ∓ ε_j| + ‖x_j‖‖w − X'β‖)
+                            + ½t²(‖x_j‖² + d_j)
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -14,6 +22,7 @@ from mercer import _core
 from mercer.arrays import Floats, gamma, inner
 from mercer.arrays import norm as norm_of
 from mercer.certificates.certificate import Certificate, conditions
+from mercer.gram.ball import Ball
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 
@@ -43,17 +52,21 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
     summed = gamma(rows.n + rows.d + 8)
     primal = (0.5 * norm + losses) * (1 + summed)
     terms = (np.abs(problem.p) + problem.epsilon + 0.5 * problem.d * np.abs(beta)) * np.abs(beta)
-    unbalanced = abs(b) * (abs(total) + total_error) if problem.exact_bias else 0.0
-    dual = problem.value(beta, energy) - 2 * summed * (float(terms.sum()) + energy) - unbalanced
-    gap = (0.5 * distance + shares + unbalanced) * (1 + summed)
+    to_gap = to_dual = math.inf if box > 0 else 0.0
+    if problem.exact_bias and box <= 0:
+        apart = norm_of(off) + off_error
+        to_gap, to_dual = _repair(problem, rows, beta, Ball(f, error), b, abs(total) + total_error, apart)
+    dual = problem.value(beta, energy) - 2 * summed * (float(terms.sum()) + energy) - to_dual
+    gap = (0.5 * distance + shares + to_gap) * (1 + summed)
     # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap, as
     # a share of the primal value.
-    apart = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0
+    missed = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0
+    missed = missed if to_gap < math.inf else math.inf
     return Certificate(
         primal=primal,
         dual=dual,
         gap=gap,
-        violation=max(apart, top - bottom) if problem.exact_bias else max(apart, top, -bottom),
+        violation=max(missed, top - bottom) if problem.exact_bias else max(missed, top, -bottom),
         kkt={
             **conditions(box, abs(total) if problem.exact_bias else 0.0, outward, inward),
             "w is the combination Σβ_i x_i": float(np.abs(off).max(initial=0.0)),
@@ -62,6 +75,39 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         worst=worst,
         b=(b,) if problem.bias else (),
     )
+
+
+def longest(rows: Rows) -> Floats:
+    """The length of every row, or a little more."""
+    return np.sqrt(rows.lengths) * (1 + gamma(rows.d + 8))
+
+
+def _repair(
+    problem: LinearProblem, rows: Rows, beta: Floats, f: Ball, b: float, most: float, apart: float
+) -> tuple[float, float]:
+    """What moving a sum of at most `most` in size to zero adds to the gap, and takes from the dual value.
+
+    The variable with the most room takes it, or those that may move take parts of it. `apart` bounds ‖w − X'β‖.
+    """
+    if not 0 < most < math.inf:
+        return most, most
+    # Within a tube the two sides of zero are two variables.
+    room, tube = np.minimum(beta - problem.lower, problem.upper - beta), problem.epsilon
+    if tube.any():
+        room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
+    j = int(np.argmax(room))
+    alone = bool(room[j] * (1 - gamma(4)) >= most)
+    which = slice(j, j + 1) if alone else slice(None)
+    p, d, own, tube = problem.p[which], problem.d[which], beta[which], tube[which]
+    lengths = np.sqrt(rows.lengths[which]) * (1 + gamma(rows.d + 8))
+    r = p - f.value[which] - d * own - tube * np.sign(own)
+    slack = f.error[which] + lengths * apart + gamma(8) * (np.abs(p) + np.abs(f.value[which]) + abs(b))
+    if not alone:  # zero may be crossed
+        slack = slack + 2 * tube
+    second = 0.5 * most * most * (float(lengths.max()) ** 2 + float(d.max()))
+    to_gap = most * float((np.abs(r) + slack).max()) + second
+    to_dual = most * float((np.abs(r + b) + slack).max()) + second
+    return to_gap * (1 + gamma(16)), to_dual * (1 + gamma(16))
 
 
 def _square(x: float) -> float:

@@ -149,18 +149,19 @@ class CertificateTable(Sequence[Certificate]):
 
 def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
     """The certificate of each pair from its row of findings; `paired` says that it has an equality, Σβ = 0."""
-    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong = findings.T
+    losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong, to_gap, to_dual = (
+        findings.T
+    )
     ends = top - bottom if paired else np.maximum(top, -bottom)
-    unbalanced = np.abs(b * total) if paired else 0.0
     # At least Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
-    size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain + unbalanced
+    size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain
     off = 0.5 * wrong + _SHARE_OF_SUMS * size
     return CertificateTable(
         primal=0.5 * energy + losses + off,
-        dual=gain - 0.5 * energy - 0.5 * curved - off - unbalanced,
-        gap=(shares + unbalanced) * (1 + _SHARE_OF_SUMS),
-        violation=np.maximum(ends, 0.0),
-        kkt=conditions(box.copy(), np.abs(total) if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
+        dual=gain - 0.5 * energy - 0.5 * curved - off - to_dual,
+        gap=(shares + to_gap) * (1 + _SHARE_OF_SUMS),
+        violation=np.where(to_gap < np.inf, np.maximum(ends, 0.0), np.inf),
+        kkt=conditions(box.copy(), total.copy() if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
         proves=proves,
         worst=worst.astype(np.intp),
         b=b[:, None].copy() if paired else np.empty((len(b), 0)),

@@ -112,12 +112,11 @@ class PairPlace:
         """
         given = (*part.arrays, self.gram.diagonal, h, beta, *box)
         limits = (paired, tol, most, seconds, self.n_threads)
-        u = np.zeros(len(beta))
         if self.exact.dense:
             taken, reasons, values = self.steps.solve_pairs(*given, *limits)
-            self.exact.add_pairs(*part.arrays, beta, u, self.n_threads)
-            values += int(np.add.reduceat(beta != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+            u = self.products(part, beta)
         else:
+            u = np.zeros(len(beta))
             taken, reasons, values = self.exact.solve_sparse_pairs(*given, u, self.single, *limits)
         self.gram.evaluations += values
         return taken, reasons, u
@@ -127,14 +126,26 @@ class PairPlace:
         l1 = np.add.reduceat(np.abs(beta), part.offsets[:-1])
         return np.asarray(self.unit[part.rows] * np.repeat(l1, np.diff(part.offsets)))
 
+    def products(self, part: Layout, beta: Floats) -> Floats:
+        """u = Kβ of each pair, from float64 values."""
+        u = np.zeros(len(beta))
+        if self.exact.dense:
+            self.exact.add_pairs(*part.arrays, beta, u, self.n_threads)
+        else:  # no steps from where it is
+            none = np.zeros(len(beta))
+            given = (*part.arrays, self.gram.diagonal, none, beta.copy(), beta, beta, none)
+            self.exact.solve_sparse_pairs(*given, u, False, False, 1.0, 0, np.inf, self.n_threads)
+        self.gram.evaluations += int(np.add.reduceat(beta != 0, part.offsets[:-1]) @ np.diff(part.offsets))
+        return u
+
     def solve_folds(
         self, layout: Layout, p: Floats, beta: Floats, bounds: Box, paired: bool, tol: float, most: int, seconds: float
     ) -> Floats | None:
-        """f = Kβ + b of all variables for problems that differ in their bounds, a row for each; None if one is open.
+        """β of problems that differ in their bounds, a row for each; None if one is open.
 
         They start from what their bounds, a row for each problem, leave of β.
         """
-        values = np.empty_like(bounds.lower)
+        solutions = np.empty_like(bounds.lower)
         reasons, computed = (self.steps if self.exact.dense else self.exact).solve_folds(
             *layout.arrays,
             self.gram.diagonal,
@@ -143,7 +154,7 @@ class PairPlace:
             bounds.lower.ravel(),
             bounds.upper.ravel(),
             bounds.d,
-            values.ravel(),
+            solutions.ravel(),
             single=self.single,
             paired=paired,
             tol=tol,
@@ -152,4 +163,4 @@ class PairPlace:
             n_threads=self.n_threads,
         )
         self.gram.evaluations += computed
-        return values if all(reason == "converged" for reason in reasons) else None
+        return solutions if all(reason == "converged" for reason in reasons) else None

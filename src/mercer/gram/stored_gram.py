@@ -258,6 +258,8 @@ class StoredField:
                 sizes = self.stored.sizes
                 summed = _EPS * q * float(ends @ np.tile(sizes, q // n)) * sizes
                 self.e += self.stored.errors(self._coefficients - before) + summed + 2 * _EPS * np.abs(self.u)
+        if not problem.keeps_sums(self._beta[variables]):
+            self.move(problem, problem.nearest_feasible(self._beta[variables]))
         return self._beta[variables], steps, reason
 
     @property

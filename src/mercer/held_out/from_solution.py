@@ -1,9 +1,10 @@
 """Decision values of samples left out, from the solution on all of them.
 
-A fold's problem is the whole one with the prices of its held-out samples at zero. Its start is the whole solution
-without their coefficients, which is nearly right, so that only a few coefficients move; u = Kβ follows by the rows of
-those that did, and is the held-out samples' f but for b. Pairs of classes are many small problems: those of all
-folds are solved in one call. A fold's solution has the tolerance of the machine, and no certificate.
+A fold's problem is the whole one with the penalties of its held-out samples at zero. Its start is the whole solution
+without their coefficients, which is nearly right, so that only a few coefficients move. Pairs of classes are many small
+problems: those of all folds are solved in one call. Every solution of every fold is certified from its coefficients
+alone, and the u = Kβ of that certificate is the held-out samples' f but for b. Where a certificate does not prove what
+the machine's `tol` asks for, and no further step helps, all folds are fitted again as any other machine is.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, is_sparse, sums_by
+from mercer.certificates.dual import certify
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import PairTasks, map_side_by_side
@@ -26,8 +28,7 @@ from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Splits, shares
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
-from mercer.solvers.dual.certified import SOLVED_SHARE, STORED_STEPS
-from mercer.solvers.dual.decomposition import decompose
+from mercer.solvers.dual.certified import SOLVED_SHARE, STORED_STEPS, solve_certified
 from mercer.solvers.dual.pairs import fitting_pairs, solve_folds_together
 
 # Up to this many rows a stored K takes less time than the rows and blocks that each fold would compute again.
@@ -42,7 +43,7 @@ def values_from_solution(
     None where the machine's problems are not of this kind, or one of them was not solved. `done` is told of folds.
     """
     reader = clone(machine).set_params(solver="decomposition") if hasattr(machine, "solver") else machine
-    if shares(reader) is not None or reader.slack != "l1":  # a price of zero is a ridge without end
+    if shares(reader) is not None or reader.slack != "l1":  # a penalty of zero is a ridge without end
         return None
     if machine.kernel_.accepts != "gram":
         reader.set_params(kernel=machine.kernel_)
@@ -92,60 +93,44 @@ def _values_of_folds(problems: list[DualProblem], gram: Gram, beta: Floats, stop
     used = (beta != 0) & (first.lower < first.upper)
     bounded = used & ((beta <= first.lower) | (beta >= first.upper))
     far = 1.0 + max(1.0, 0.5 * int(used.sum()) / max(1, int(bounded.sum())))
-    near = np.flatnonzero((beta != 0) | (first.p * _with_offset(first, beta, u) < far))
+    near = np.flatnonzero((beta != 0) | (first.p * (u + _offset(first, beta, u)) < far))
     size = 2 * len(near) ** 2 * np.dtype(gram.precisions[0]).itemsize
-    starts: Iterable[_Start]
     if not gram.concurrent or first.twins or len(near) > _STORED_ROWS or size > gram.budget:
-        starts = (_Start(_without_held_out(problem, beta), np.arange(0), u[:0]) for problem in problems)
+        starts: Iterable[Floats] = (_without_held_out(problem, beta) for problem in problems)
     else:
         field = StoredField(StoredGram.plain(gram.view(near)), np.arange(len(near)), proven=False)
         field.move(first.some(near), beta[near])
         solve, n_threads = partial(_solved_on_stored, field, near, beta, stop), min(stop.n_threads, len(problems))
         starts = map_side_by_side(solve, problems, n_threads) if n_threads > 1 else map(solve, problems)
-    return (_finished(problem, gram, beta, u, start, stop) for problem, start in zip(problems, starts, strict=True))
+    return (_certified_values(problem, gram, start, stop) for problem, start in zip(problems, starts, strict=True))
 
 
-class _Start(NamedTuple):
-    """β of a fold's problem, the rows on which u = Kβ is known already, and u there."""
-
-    beta: Floats
-    rows: Indices
-    u: Floats
-
-
-def _solved_on_stored(whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> _Start:
-    """A fold's problem after pair steps on the rows that are stored."""
+def _solved_on_stored(whole: StoredField, near: Indices, beta: Floats, stop: Stop, problem: DualProblem) -> Floats:
+    """β of a fold's problem after pair steps on the rows that are stored."""
     field, part, after = whole.copy(), problem.some(near), _without_held_out(problem, beta)
     field.move(part, after[near])
     most = min(STORED_STEPS * len(near), stop.max_iter)
     after[near] = field.pair_steps(part, SOLVED_SHARE * stop.tol, most, stop.seconds)[0]
-    return _Start(after, near, field.u)
+    return after
 
 
-def _finished(problem: DualProblem, gram: Gram, beta: Floats, u: Floats, start: _Start, stop: Stop) -> Floats | None:
-    """f of all rows for a fold's problem, from a start near the solution β on all samples, whose u is known.
+def _certified_values(problem: DualProblem, gram: Gram, start: Floats, stop: Stop) -> Floats | None:
+    """f of all rows for a fold's problem, from a β that is near its solution, or is it already.
 
-    None where a limit or rounding ended it: an ordinary fit then says so.
+    None where no certificate proves what `stop` asks for, because a limit or rounding ended the solve.
     """
-    precision = gram.precisions[0]
-    others = np.setdiff1d(np.arange(gram.n), start.rows, assume_unique=True)
-    u = u.copy()
-    u[start.rows] = start.u
-    u[others] += gram.product(start.beta - beta, others if len(start.rows) else None, precision)
-    if problem.violation(start.beta, problem.gradient(start.beta, u)) <= stop.tol:
-        return _with_offset(problem, start.beta, u)
-    field = gram.field(problem, start.beta, u, precision)
-    reached = decompose(field, stop)
-    if reached.stop_reason != "converged":
-        return None
-    field.unshrink()
-    u = field.u + gram.product(reached.beta - field.beta, dtype=precision)  # a block of all variables leaves u behind
-    return _with_offset(problem, reached.beta, u)
+    certificate, u = certify(problem, gram.proof, start, stop.tol)
+    if not stop.met(certificate):
+        solution, certificate = solve_certified(problem, gram, stop, start)
+        if not stop.met(certificate) or solution.u is None:
+            return None
+        u = solution.u
+    return np.asarray(u + certificate.b[0] if certificate.b else u)
 
 
-def _with_offset(problem: DualProblem, beta: Floats, u: Floats) -> Floats:
+def _offset(problem: DualProblem, beta: Floats, u: Floats) -> float:
     b = problem.violation_and_offsets(beta, problem.gradient(beta, u))[1]
-    return np.asarray(u + b[0] if len(b) else u)
+    return float(b[0]) if len(b) else 0.0
 
 
 def _without_held_out(problem: DualProblem, beta: Floats) -> Floats:
@@ -175,7 +160,7 @@ def _coefficients(machine: Any, whole: Fit, row: Indices, k: int) -> Floats:
 
 
 def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests: list[Indices]) -> Floats | None:
-    """The values for all pairs of classes, in one call; None where it leaves one of them unsolved."""
+    """The values for all pairs of classes, in one call; None where it leaves one of them unsolved, or unproven."""
     layout, gram = left[0].layout, whole.gram()
     if len(fitting_pairs(left[0].problem, layout, is_sparse(whole.X))) < layout.n:
         return None
@@ -183,14 +168,16 @@ def _pairs(machine: Any, left: list[PairTasks], whole: Fit, row: Indices, tests:
     ends = enumerate(pairwise(layout.offsets.tolist()))
     beta = np.concatenate([_coefficients(machine, whole, row, k)[layout.rows[a:b]] for k, (a, b) in ends])
     limits = whole.limits
-    f = solve_folds_together(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
-    if f is None:
+    solved = solve_folds_together(left[0].problem, bounds, layout, gram, beta, limits.stop, limits.n_threads)
+    if solved is None:
         return None
     # A sample is in as many pairs as any other.
     own = np.argsort(layout.rows, kind="stable").reshape(len(whole.merged.y), -1)
     which = np.repeat(np.arange(layout.n), np.diff(layout.offsets))
     out = np.full((whole.n, layout.n), np.nan)
-    for values, test in zip(f, tests, strict=True):
+    for fold, test in zip(solved, tests, strict=True):
+        b = fold.certificates.b
+        values = fold.u + np.repeat(b[:, 0], np.diff(layout.offsets)) if b.shape[1] else fold.u
         variables = own[row[test]]
         out[test[:, None], which[variables]] = values[variables]
     return out

@@ -177,21 +177,19 @@ class SearchGap:
             for low, high, wrong in least_wrong([known for known, _, _ in fits.values()], positive, free):
                 share = wrong / (max(1, len(positive)) * cells.n_folds)
                 shares[low, high] = shares.get((low, high), 0.0) + share
-        if len(prices) < 2:
-            return -np.inf
-        return _least_over(shares, prices)
+        return _least_over(shares, prices) if len(prices) > 1 else -np.inf
 
 
 def _least_over(shares: dict[tuple[float, float], float], prices: list[float]) -> float:
     """One minus the smallest share of mistakes over the range; ranges of different folds need not be the same.
 
     Folds in which other prices were skipped have other ranges: the least count on each piece between two ends is used.
-    Between prices that no fold has side by side, nothing is known, and no sample counts as wrong.
+    Between prices that no fold has side by side, nothing is known, and no sample counts as wrong. Ranges lie between
+    the smallest and the largest of the prices, of which there are at least two.
     """
     ends = np.unique([*prices, *(end for piece in shares for end in piece)])
     middles = np.sqrt(ends[1:] * ends[:-1])
     total = np.zeros(len(middles))
     for (low, high), share in shares.items():
         total[(middles > low) & (middles < high)] += share
-    inside = (middles > prices[0]) & (middles < prices[-1])
-    return 1.0 - float(total[inside].min(initial=1.0)) if inside.any() else -np.inf
+    return 1.0 - float(total.min())

@@ -10,8 +10,8 @@ from mercer.gram import gram_for
 from mercer.gram.host_field import HostField
 from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
-from mercer.solution import Stop
-from mercer.solvers.dual.certified import solve_certified
+from mercer.solution import Solution, Stop
+from mercer.solvers.dual.certified import refined, solve_certified
 from mercer.solvers.dual.decomposition import decompose
 from reference.certificate import certificate, dual_value
 from reference.problems import (
@@ -126,3 +126,25 @@ def test_warm_start_continues_and_does_not_spoil():
     assert cold.steps > 20
     assert warm.steps <= 0.2 * cold.steps
     assert dual_value(problem, K, warm.beta) >= dual_value(problem, K, cold.beta) - 1e-9
+
+
+@pytest.mark.parametrize("maker", machines())
+def test_coefficients_that_miss_a_sum_are_moved_before_they_are_certified_and_kept(maker):
+    """By a solver that leaves 0.3 in every sum and calls that solved."""
+    problem, K = machine_problem(maker, seed=1)
+    gram = gram_for(Precomputed(), K)
+    best, proof = solve_certified(problem, gram, Stop(tol=1e-9, max_iter=10**6))
+
+    def wrong(beta, u, precision, stop, shrinking):
+        off = best.beta.copy()
+        for g in range(len(problem.totals)):
+            free = np.flatnonzero((problem.group == g) & (off - problem.lower > 0.3))
+            off[free[0]] -= 0.3
+        return Solution(off, 1, "converged")
+
+    found, certificate_of_it = refined(problem, gram, Stop(tol=1e-9, max_iter=10**6), None, wrong, False)
+    truth = certificate(problem, K, found.beta)
+    assert truth.kkt["dual feasibility: equality"] <= 1e-12 * np.abs(found.beta).sum()
+    assert truth.kkt["dual feasibility: box"] == 0
+    assert certificate_of_it.dual <= truth.dual + 1e-12 * abs(truth.dual)
+    assert certificate_of_it.dual <= proof.primal

@@ -1,6 +1,7 @@
 """All pairs in one call: what they reach is what the general solver reaches, and their certificates are the truth."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,12 +18,13 @@ from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline import task
 from mercer.gram import gram_for
 from mercer.gram.pair_place import Layout
-from mercer.kernels import Gaussian
+from mercer.kernels import Gaussian, Precomputed
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop
 from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
+from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.pairs import fitting_pairs, solve_together
 from reference.certificate import certificate as truth
 
@@ -123,20 +125,40 @@ def test_each_certificate_is_the_naive_one(slack, bias):
 
 
 def test_a_certificate_says_what_a_wrong_answer_is_worth():
-    """At a point that nobody solved for: bounds left, sum off, b without a free variable."""
+    """At points that nobody solved for: feasible ones, and those with bounds left, or a sum off."""
     X, y = classes(60, 3)
     blocks, problems = all_pairs(X, y, made("l1", True))
-    beta = np.random.default_rng(0).choice([-3.5, 0.0, 2.0], problems[0].n_variables)
+    drawn = np.random.default_rng(0).choice([-3.5, 0.0, 2.0], problems[0].n_variables)
     K = Gaussian(gamma=0.2)(X[np.concatenate(blocks[0])])
-    problem, offsets = problems[0], np.array([0, len(beta)])
-    found = _core.pair_findings(
-        offsets, problem.p, problem.lower, problem.upper, problem.d, K @ beta, 0 * beta, beta, True, 1
-    )
-    certificate, expected = pair_certificates(found, True, "optimality")[0], truth(problem, K, beta)
-    assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12)
-    assert certificate.violation == pytest.approx(expected.violation)
-    assert certificate.b == pytest.approx(tuple(expected.b))
-    assert (certificate.primal, certificate.dual) == pytest.approx((expected.primal, expected.dual))
+    problem, offsets, reach = problems[0], np.array([0, len(drawn)]), np.ones(len(drawn))
+    feasible, inside = problem.nearest_feasible(drawn), np.clip(drawn, problem.lower, problem.upper)
+    slightly = feasible.copy()
+    slightly[np.argmax(np.abs(slightly))] *= 0.9
+    for beta in (feasible, slightly, inside, drawn):
+        box = problem.p, problem.lower, problem.upper, problem.d
+        found = _core.pair_findings(offsets, *box, K @ beta, 0 * beta, reach, beta, True, 1)
+        certificate, expected = pair_certificates(found, True, "optimality")[0], truth(problem, K, beta)
+        assert certificate.kkt == pytest.approx(expected.kkt, rel=1e-12, abs=1e-12)
+        assert certificate.b == pytest.approx(tuple(expected.b))
+        assert certificate.primal == pytest.approx(expected.primal)
+        if beta is feasible:
+            assert certificate.violation == pytest.approx(expected.violation)
+            assert (certificate.dual, certificate.gap) == pytest.approx((expected.dual, expected.gap))
+        elif beta is slightly:  # the best feasible point that one variable away from it has
+            off, costs = beta.sum(), []
+            for j in range(len(beta)):
+                moved = beta.copy()
+                moved[j] -= off
+                if problem.lower[j] <= moved[j] <= problem.upper[j]:
+                    costs.append(truth(problem, K, moved, expected.b).dual)
+            assert certificate.dual <= max(costs) + 1e-9
+            assert expected.primal - max(costs) - 1e-9 <= certificate.gap < np.inf
+        elif beta is inside:
+            optimum = solve_certified(problem, gram_for(Precomputed(), K), replace(STOP, tol=1e-10))[1].primal
+            assert certificate.dual <= optimum + 1e-9
+            assert expected.primal - optimum - 1e-9 <= certificate.gap < np.inf
+        else:
+            assert (certificate.dual, certificate.gap, certificate.violation) == (-np.inf, np.inf, np.inf)
 
 
 @pytest.mark.parametrize("slack", ["l1", "l2"])

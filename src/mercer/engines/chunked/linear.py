@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from operator import add
 from typing import Any
 
@@ -42,7 +42,7 @@ class ChunkedRows:
     def _per_row(self, name: str, *options: Any) -> Any:
         return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._place, name, *options))
 
-    @property
+    @cached_property
     def lengths(self) -> Floats:
         return np.asarray(self._per_row("lengths"))
 

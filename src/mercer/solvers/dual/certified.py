@@ -81,7 +81,7 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
         certificate, u = certify(problem, gram, solution.beta, stop.tol)
     else:
-        certificate = certificate_of(problem, solution.beta, Ball(u, error), PROOF["yes"], "float64")
+        certificate = certificate_of(problem, solution.beta, Ball(u, error), reach, PROOF["yes"], "float64")
     return replace(solution, u=u), certificate if stop.met(certificate) else None
 
 
@@ -93,11 +93,11 @@ def _times(K: Values, coefficients: Floats) -> Floats:
 def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: Solver) -> tuple[Solution, Certificate]:
     """A solution on a stored K and its proof, from where the field's last problem ended.
 
-    `finish` takes over where pair steps make too little progress.
+    `finish` takes over where pair steps make too little progress, or end with a certificate that is not good enough.
     """
     start, inner = field.start(problem), partial(_stored_steps, problem, field)
     solution, certificate = refined(problem, field.gram, stop, start, inner, False, field)
-    if solution.stop_reason == "max_iter" and stop.limit(solution.steps) is None:
+    if not stop.met(certificate) and stop.limit(solution.steps) is None:
         steps = solution.steps
         solution, certificate = finish(problem, field.gram, stop.after(steps), solution.beta)
         field.move(problem, solution.beta)
@@ -161,6 +161,9 @@ def refined(
                 limit = in_time(stop, _NO_PASS, GRACE_SECONDS)
         else:
             solution = inner(beta, u, ask.precision, ask.asked, ask.shrinking)
+        # What is certified, and kept, is feasible; a field that has u at hand has seen to that.
+        if last is not None and not problem.keeps_sums(solution.beta):
+            solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
         beta, begun = solution.beta, time.monotonic()
         with limit:
             certificate, u = certify(problem, proof, beta, ask.asked.tol, last)

@@ -254,7 +254,8 @@ def solve_one_block(
 
 def line_of(problem: DualProblem, beta: Floats, u: Floats, steps: int, violation: float, shrunk: bool = False) -> str:
     """A line about how far a solve is."""
-    found = certificate_of(problem, beta, Ball(u, np.zeros(len(u))), "stationarity", "float64")
+    nothing = np.zeros(len(u))  # these numbers are shown, not proven
+    found = certificate_of(problem, beta, Ball(u, nothing), nothing, "stationarity", "float64")
     told = violation if violation < math.inf else found.violation
     return running_words(steps, int(np.count_nonzero(beta)), told, found.gap, shrunk)
 

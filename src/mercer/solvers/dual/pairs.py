@@ -7,7 +7,7 @@ Here they are solved where the Gram has a place for them (mercer.gram.pair_place
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.dual import PROOF
 from mercer.certificates.table import CertificateTable, pair_certificates
 from mercer.gram.gram import Gram
-from mercer.gram.pair_place import Box, Layout
+from mercer.gram.pair_place import Box, Layout, PairPlace
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
 from mercer.solvers.refine import progressed
@@ -63,22 +63,38 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
     The problems are one after another, and each has the same equality, or none has. The result is None if the core
     cannot do this for the kernel and the data.
     """
-    p, paired = problem.p, bool(len(problem.totals))
     place = gram.pairs(layout, n_threads)
     if place is None or (problem.lower > 0).any() or (problem.upper < 0).any():  # they start from β = 0
         return None
-    beta, u, which = np.zeros(len(p)), np.zeros(len(p)), np.arange(layout.n)
+    return _refined(problem, layout, gram, place, stop, np.zeros(problem.n_variables))
+
+
+def _refined(
+    problem: DualProblem, layout: Layout, gram: Gram, place: PairPlace, stop: Stop, beta: Floats, begun: bool = False
+) -> PairResults:
+    """Steps and certificates in turn from β on, until these are good; what has `begun` is certified first.
+
+    A return to the steps starts from the gradient that the certificate found (iterative refinement).
+    """
+    p, paired, reach = problem.p, bool(len(problem.totals)), gram.proof.reach
+    u, which = np.zeros(len(p)), np.arange(layout.n)
     steps, last = np.zeros(layout.n, dtype=np.int64), np.full(layout.n, np.inf)
     proofs, solved = None, np.zeros(layout.n, dtype=bool)
     while len(which):
-        # Iterative refinement: a return starts from the gradient that the certificate found.
         part, v = layout.of_pairs(which), layout.variables(which)
         box, now = Box(problem.lower[v], problem.upper[v], problem.d[v]), beta[v]
-        most = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
-        h = p[v] - u[v] - box.d * now
-        taken, reasons, products = place.solve(part, h, now, box, paired, 0.5 * stop.tol, most, stop.seconds)
+        taken, ended = np.zeros(len(which), dtype=np.int64), np.ones(len(which), dtype=bool)
+        if begun:
+            products, begun = place.products(part, now), False
+        else:
+            most = min(_STEPS_PER_VARIABLE * part.largest, stop.max_iter - int(steps.max()))
+            h = p[v] - u[v] - box.d * now
+            counts, reasons, products = place.solve(part, h, now, box, paired, 0.5 * stop.tol, most, stop.seconds)
+            taken, ended = np.asarray(counts), np.array([reason == "converged" for reason in reasons])
         error = place.errors(part, now) + 4 * np.finfo(float).eps * (np.abs(p[v]) + np.abs(products))
-        findings = _core.pair_findings(part.offsets, p[v], *box, products, error, now, paired, n_threads)
+        findings = _core.pair_findings(
+            part.offsets, p[v], *box, products, error, reach[part.rows], now, paired, place.n_threads
+        )
         beta[v], u[v], steps[which] = now, products, steps[which] + taken
         found = pair_certificates(findings, paired, PROOF[gram.positive_definite])
         if proofs is None:
@@ -86,7 +102,6 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
         else:
             proofs.take(which, found)
         solved[which] = met = _met(stop, found)
-        ended = np.array([reason == "converged" for reason in reasons])
         again = ~met & ended & (found.violation > stop.tol) & progressed(found.violation, last[which])
         last[which] = found.violation
         which = which[again & (stop.seconds > 0)]
@@ -97,17 +112,27 @@ def solve_together(problem: DualProblem, layout: Layout, gram: Gram, stop: Stop,
 
 def solve_folds_together(
     problem: DualProblem, bounds: tuple[Floats, Floats], layout: Layout, gram: Gram, beta: Floats, stop: Stop, n: int
-) -> Floats | None:
-    """f = Kβ + b of all variables for problems that differ from `problem` in their bounds: a row for each of these.
+) -> list[PairResults] | None:
+    """Solutions of all pairs, with their certificates, for each of several problems that differ in their bounds only.
 
-    They start from what their bounds leave of β, are solved to `stop.tol` in the steps' own precision, on n threads,
-    and have no proof. None where one of them was not solved.
+    They start from what their bounds leave of β. None where steps on n threads did not solve one of them, or its
+    certificate does not meet `stop`.
     """
     place = gram.pairs(layout, n)
     if place is None:
         return None
-    box, most = Box(*bounds, problem.d), _FOLD_STEPS_PER_VARIABLE * layout.largest
-    return place.solve_folds(layout, problem.p, beta, box, bool(len(problem.totals)), stop.tol, most, stop.seconds)
+    box, most = Box(*bounds, problem.d), min(_FOLD_STEPS_PER_VARIABLE * layout.largest, stop.max_iter)
+    limits = bool(len(problem.totals)), 0.5 * stop.tol, most, stop.seconds
+    solutions = place.solve_folds(layout, problem.p, beta, box, *limits)
+    if solutions is None:
+        return None
+    results = []
+    for lower, upper, own in zip(*bounds, solutions, strict=True):
+        fold = replace(problem, lower=lower, upper=upper)
+        results.append(_refined(fold, layout, gram, place, stop, own, begun=True))
+        if not results[-1].solved.all():
+            return None
+    return results
 
 
 def _met(stop: Stop, found: CertificateTable) -> Flags:

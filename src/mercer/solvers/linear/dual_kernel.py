@@ -15,6 +15,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certificate_of
+from mercer.certificates.linear import longest
 from mercer.gram.gram import Gram
 from mercer.gram.protocols import Rows
 from mercer.problems.dual_problem import DualProblem
@@ -80,8 +81,9 @@ def solve_by_rows(
         # This much of a gap a violation of tol can leave, so the rest is rounding, which sums over samples do not have.
         width = float((problem.upper - problem.lower).sum())
         if early.stop_reason == "converged" and certificate.gap > stop.tol * width:
-            u = rows_of().gram_product(problem.row_coefficients(early.beta, gram.n))
-            closer = certificate_of(problem, early.beta, u, "optimality", "float64")
+            rows = rows_of()
+            u = rows.gram_product(problem.row_coefficients(early.beta, gram.n))
+            closer = certificate_of(problem, early.beta, u, longest(rows), "optimality", "float64")
             return (replace(early, u=u.value), closer) if stop.met(closer) else (early, certificate)
         if early.stop_reason in ("converged", "max_time") or few.max_iter == stop.max_iter:
             return early, certificate
@@ -97,7 +99,7 @@ def solve_by_rows(
         late = point.stop_reason == "max_time"  # a correction would take too long
         corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
         start, u = linear.dual_variables(corrected), rows.gram_product(corrected)
-        certificate = certificate_of(problem, start, u, "optimality", "float64")
+        certificate = certificate_of(problem, start, u, longest(rows), "optimality", "float64")
         if stop.met(certificate):
             return Solution(start, steps, "converged", u=u.value), certificate
         if point.stop_reason in ("max_iter", "max_time"):
