@@ -286,8 +286,10 @@ def against(certificate, value, rivals, what=""):
         broken.append(f"{what}primal: claimed {c.primal:.10g}, true {float(value):.10g}")
     if value > primal + 8 * EPS * abs(value):
         broken.append(f"{what}primal as an upper bound: claimed {c.primal:.17g}, true {float(value):.17g}")
-    best = min([value, *rivals]) if c.proves == "optimality" else value  # without a convex problem there is no bound
-    if c.proves == "stationarity":  # of an indefinite kernel the dual value bounds nothing
+    best = (
+        min([value, *rivals]) if c.gap_measures == "optimality" else value
+    )  # without a convex problem there is no bound
+    if c.gap_measures == "stationarity":  # of an indefinite kernel the dual value bounds nothing
         best = max(best, primal)
     slack = 8 * EPS * (abs(best) + abs(value))
     if dual > best + slack:
@@ -309,7 +311,7 @@ def whole(certificate, claims):
 
 def proves_too_much(certificate, formula):
     """Whether the words claim more than is known of the kernel."""
-    if not formula.known_psd and certificate.proves == "optimality":
+    if not formula.known_psd and "optimality" in (certificate.proves, certificate.gap_measures):
         return [f"proves optimality with the kernel {formula.name}"]
     return []
 

@@ -8,7 +8,7 @@ With f = u[row] + b_group, r = p − f:
     primal − dual = Σ [loss_i − (β_i r_i − d_iβ_i²/2)] + Σ_g b_g·(total_g − Σβ),  every term of the first sum ≥ 0
 
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
-is from the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
+is from the optimum. For an indefinite K the same numbers measure stationarity only, and `gap_measures` says so.
 
 Each u_i comes with a bound e_i on its rounding errors (mercer/gram/rounding.py). `violation`, `gap` and `primal` are
 the largest values that any u within these bounds gives, `dual` is the smallest: rounding cannot make them too good.
@@ -25,13 +25,13 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, Precision, inner
-from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
-# What a certificate proves, by what is known of the kernel matrix.
-PROOF: dict[str, Proves] = {
+# What a gap of zero proves, by what is known of the kernel matrix.
+PROOF: dict[str, Measures] = {
     "yes": "optimality",
     "no": "stationarity",
     "depends": "optimality if K is positive semi-definite",
@@ -111,7 +111,7 @@ def certify(
     return certificate_of(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
 
 
-def certificate_of(problem: DualProblem, beta: Floats, u: Ball, proves: Proves, precision: str) -> Certificate:
+def certificate_of(problem: DualProblem, beta: Floats, u: Ball, gap_measures: Measures, precision: str) -> Certificate:
     """The certificate of β with a u = Kβ that was computed from it."""
     coefficients = problem.row_coefficients(beta, len(u.value))
     (
@@ -132,7 +132,7 @@ def certificate_of(problem: DualProblem, beta: Floats, u: Ball, proves: Proves, 
         gap=(shares + unbalanced) * (1 + summed),
         violation=violation,
         kkt=conditions(box, equality, outward, inward),
-        proves=proves,
+        gap_measures=gap_measures,
         precision=precision,
         worst=worst,
         b=b,

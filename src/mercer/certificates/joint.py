@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, gamma
 from mercer.arrays import norm as norm_of
-from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.gram.ball import Ball
@@ -60,7 +60,7 @@ def joint_certificate(
     problem: JointProblem,
     beta: Floats,
     at: Ball,
-    proves: Proves,
+    gap_measures: Measures,
     precision: str,
     kept: tuple[float, float] = (0.0, 0.0),
 ) -> Certificate:
@@ -99,7 +99,7 @@ def joint_certificate(
         gap=gap,
         violation=float(problem.violations(beta, e, error=wrong).max(initial=missed)),
         kkt=kkt,
-        proves=proves,
+        gap_measures=gap_measures,
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),

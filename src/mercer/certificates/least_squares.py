@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from mercer.arrays import Floats, gamma, sums_by
-from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
@@ -106,7 +106,7 @@ def certify_outputs(
                 high=rest[:, k] + errors[:, k] + twist[:, k],
                 shift=(0.0, 0.0),
                 reach=reach,
-                proves=PROOF[gram.positive_definite],
+                gap_measures=PROOF[gram.positive_definite],
             )
             for k in range(problem.n_outputs)
         ]
@@ -159,7 +159,7 @@ def certificate_of_output(
     high: Floats,
     shift: tuple[float, float],
     reach: float,
-    proves: Proves,
+    gap_measures: Measures,
     above: float = math.inf,
     twist: Floats | float = 0.0,
     below: float | None = None,
@@ -195,7 +195,7 @@ def certificate_of_output(
         gap=max(gap, primal - dual),
         violation=max(apart, outside),
         kkt={**conditions(0.0, total, outside, outside), ABOVE: min(above, near)},
-        proves=proves,
+        gap_measures=gap_measures,
         worst=int(np.argmax(shares)),
         b=(b,) if problem.bias else (),
     )
@@ -225,7 +225,7 @@ def limit_of_outputs(problem: LeastSquares, R: Ball, G: Ball, curvature: Floats,
                 gap=max(gain, high - (low - gain)),
                 violation=max(kkt.values()),
                 kkt=kkt,
-                proves="stationarity",
+                gap_measures="stationarity",
                 worst=int(np.argmax(gains)) if len(gains) else 0,
                 b=(float(b[k]),) if problem.bias else (),
             )
