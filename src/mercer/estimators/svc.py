@@ -210,7 +210,7 @@ class SVC(PairwiseClassifier):
             return
         b = solved.biases(self.bias)
         if self._hard:
-            refuse_no_margin(fit, solved)
+            refuse_no_margin(fit, solved, self.solver)
             b = b if solved[0].task.place is None else bias_between(fit, solved)
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
         else:
