@@ -262,7 +262,10 @@ def compare(claim):
     if gap < 0:
         broken.append(f"{name}gap {c.gap:.6g} is negative")
     at_most("box", t.box, decimals(c.kkt.get("dual feasibility: box", 0.0)), 4 * EPS * t.mass)
-    at_most("equality", t.equality, decimals(c.kkt.get("dual feasibility: equality", 0.0)), 8 * EPS * t.mass)
+    at_most("equality", t.equality, decimals(c.kkt.get("dual feasibility: equality", 0.0)), 8 * EPS * t.totals)
+    of_gradients = rounding + 4 * EPS * t.curved
+    at_most("primal feasibility", t.outward, decimals(c.kkt.get("primal feasibility", 0.0)), of_gradients)
+    at_most("complementary slackness", t.inward, decimals(c.kkt.get("complementary slackness", 0.0)), of_gradients)
     # `primal` is an upper and `dual` a lower bound, whatever the certificate was computed in.
     at_most("primal value above `primal`", t.primal - primal, ZERO, of_values)
     at_most("`dual` above the dual value", dual - t.dual, ZERO, of_values)
@@ -304,8 +307,8 @@ def whole(certificate, claims):
     if len(claims) < 2:
         return []
     total = replace(claims[0].truth, **{k: sum(getattr(c.truth, k) for c in claims) for k in ("primal", "dual")})
-    worst = {k: max(getattr(c.truth, k) for c in claims) for k in ("violation", "box", "equality")}
-    sums = {k: sum(getattr(c.truth, k) for c in claims) for k in ("magnitude", "mass", "curved")}
+    worst = {k: max(getattr(c.truth, k) for c in claims) for k in ("violation", "box", "equality", "outward", "inward")}
+    sums = {k: sum(getattr(c.truth, k) for c in claims) for k in ("magnitude", "mass", "curved", "totals")}
     return compare(Claim(certificate, replace(total, **worst, **sums), derived=True, what="total "))
 
 

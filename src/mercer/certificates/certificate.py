@@ -28,8 +28,8 @@ _SMALL_GAP_SHARE = 0.01
 _SMALL_PART_SHARE = 1e-10
 
 
-EQUALITY = "dual feasibility: equality"
-_OF_GRADIENTS = ("primal", "complementary")
+BOX, EQUALITY = "dual feasibility: box", "dual feasibility: equality"
+OF_GRADIENTS = ("primal", "complementary")
 T = TypeVar("T")
 
 
@@ -51,7 +51,7 @@ def weakest(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
 def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
     """The four optimality conditions of a dual problem by name, with the largest residual of each, or of several."""
     return {
-        "dual feasibility: box": box,
+        BOX: box,
         EQUALITY: equality,
         "primal feasibility": outward,
         "complementary slackness": inward,
@@ -244,5 +244,5 @@ def allowing_for(certificate: Certificate, loss: float, shift: float) -> Certifi
         dual=certificate.dual - loss,
         gap=certificate.gap + 2 * loss,
         violation=certificate.violation + shift,
-        kkt={name: value + shift * name.startswith(_OF_GRADIENTS) for name, value in certificate.kkt.items()},
+        kkt={name: value + shift * name.startswith(OF_GRADIENTS) for name, value in certificate.kkt.items()},
     )
