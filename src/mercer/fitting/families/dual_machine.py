@@ -52,6 +52,7 @@ from mercer.gram import rows_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
+from mercer.solvers.block_steps import unbounded_dual
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.linear.newton import few_columns
 from mercer.solvers.solver import Solver, choose_solver
@@ -140,6 +141,8 @@ class DualMachine(MachineMethods, Machine):
         super()._record_end(solved)
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
+            if proof.gap_measures != "optimality" and not np.isfinite(solved.upper).all():
+                raise unbounded_dual()
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
                 "or coefficients are too large together; scale the features or the weights, or lower C"
