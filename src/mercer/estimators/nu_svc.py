@@ -190,8 +190,8 @@ class NuSVC(PairwiseClassifier):
         if part.positive_definite == "no" and self.nu != "auto":
             raise ValueError(
                 f"nu={given:.6g} found no f for {one.task.name}: the solver ended where ‖w‖² = β'Kβ is zero or below, "
-                "so that ρ = 0. K is indefinite, so that this is no proof that reduced hulls meet, and another solver may end "
-                "elsewhere. Raise nu, use SVC, or a positive semi-definite kernel"
+                "so that ρ = 0. K is indefinite, so that this is no proof that reduced hulls meet, and another solver "
+                "may end elsewhere. Raise nu, use SVC, or a positive semi-definite kernel"
             )
         best = at(largest)
         if best.solution.stop_reason == "no margin":

@@ -60,9 +60,9 @@ def unbounded_dual() -> FloatingPointError:
     """The error where coefficients without a bound grow for ever, since K with the loss's curvature is indefinite."""
     return FloatingPointError(
         "the dual problem is unbounded: a squared slack or loss puts no bound on a coefficient, only 1/C on the "
-        "diagonal of K, and K with that is still indefinite, so that the objective grows for ever. Lower C until the diagonal "
-        "outweighs the smallest eigenvalue (check_kernel finds it), use a slack or loss that is not squared, or a "
-        "positive semi-definite kernel"
+        "diagonal of K, and K with that is still indefinite, so that the objective grows for ever. Lower C until the "
+        "diagonal outweighs the smallest eigenvalue (check_kernel finds it), use a slack or loss that is not squared, "
+        "or a positive semi-definite kernel"
     )
 
 
