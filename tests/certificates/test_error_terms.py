@@ -313,3 +313,50 @@ def test_copies_of_a_sample_have_rounded_shares(machine):
         missed += total != 0
         assert abs(total) <= Fraction(model.certificate_.kkt["dual feasibility: equality"])
     assert missed > 5
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_the_norm_of_a_dual_problem_without_losses(sign):
+    """Every sample is far beyond its margin, so that the primal value is ½β'Kβ, with the errors of that alone."""
+    K = matrix(5)
+    problem = soft_margin(np.ones(5), np.full(5, 10.0)).without_bias()
+    beta = np.full(5, 5.0)
+    proof, _ = certify(problem, Declared(K, 0.05, sign), beta)
+    holds(proof, 0.5 * beta @ K @ beta, beta.sum() - 0.5 * beta @ K @ beta)
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("penalty", ["squared_norm", "norm"])
+@pytest.mark.parametrize(("weight", "lam"), [(1e-9, 0.5), (1.0, 1e-9)])
+def test_a_penalty_or_a_loss_alone(weight, lam, penalty, sign):
+    """Next to the penalty the losses are nothing, or the other way round: the errors of each are in `primal`."""
+    K, y, c = matrix(6, seed=4), np.full(6, 3.0), np.linspace(0.2, 0.7, 6)
+    problem = RepresenterProblem(y, np.full(6, weight), Squared(), lam, False, PENALTIES[penalty])
+    proof = certify_representer(problem, Declared(K, 0.2, sign), c, 0.0)
+    square = c @ K @ c
+    value = weight * Squared().value(y, K @ c).sum() + lam * (square if penalty == "squared_norm" else np.sqrt(square))
+    assert proof.primal >= value - 1e-12
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("moved", [0.0, 0.5])
+def test_rankings_with_free_multipliers(moved, sign):
+    """All pairs have a multiplier inside its box, and β may differ from their sums by the share `moved`."""
+    K, C, w = matrix(6, seed=6), 0.05, np.linspace(0.5, 1.5, 6)
+    problem = RankProblem(np.array([0, 1, 2, 0, 1, 2]), np.zeros(6, dtype=np.intp), w, C)
+    pairs = problem.pairs(np.zeros(6), -1e3, 1e3)
+    alpha = 0.5 * problem.bound(pairs)
+    combined = problem.combined(pairs, alpha)
+    beta = (1 - moved) * combined
+    u = K @ beta
+    order = problem.pairs(u, -1e3, 1.0)
+    assert sorted(zip(*order, strict=True)) == sorted(zip(*pairs, strict=True))
+    proof = certify_ranking(
+        problem, Declared(K, 0.0 if moved else 0.05, sign), beta, RankDual(u, -1e3, 0.5 * problem.bound(order))
+    )
+    margins = np.array([u[i] - u[j] for i, j in zip(*order, strict=True)])
+    energy = 0.5 * beta @ u
+    assert proof.primal >= energy + problem.bound(order) @ np.maximum(0.0, 1 - margins) - 1e-12
+    assert proof.dual <= alpha.sum() - 0.5 * combined @ K @ combined + 1e-12
+    assert proof.kkt["primal feasibility"] >= (1 - margins).max() - 1e-12
+    assert proof.kkt["dual feasibility: equality"] >= moved * np.abs(combined).max()
