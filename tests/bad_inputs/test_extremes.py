@@ -139,7 +139,7 @@ def test_a_definite_matrix_does_not_warn_and_proves_optimality():
 def test_an_indefinite_kernel_is_told():
     with pytest.warns(NonPSDKernelWarning):
         model = pegasos(X @ X.T - 3 * np.eye(40), kernel="precomputed", certificate=True)
-    assert model.certificate_.proves == "stationarity"
+    assert model.certificate_.gap_measures == "stationarity"
 
 
 def test_an_indefinite_matrix_is_solved_and_named():
@@ -180,3 +180,40 @@ def test_limits_warn_and_leave_a_usable_model(name):
     assert not model.converged_
     assert model.fit_status_ == 1
     assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        mercer.SVC(slack="l2", kernel="precomputed"),
+        mercer.SVR(loss="squared_epsilon_insensitive", kernel="precomputed"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+def test_a_squared_slack_with_an_indefinite_matrix_has_an_unbounded_dual(machine, seed):
+    A = np.random.default_rng(seed).normal(size=(30, 30))
+    indefinite = (A + A.T) / 2
+    assert np.linalg.eigvalsh(indefinite)[0] < -1.0  # 1/C on the diagonal does not outweigh it
+    with pytest.raises(FloatingPointError, match=r"the dual problem is unbounded.*Lower C"):
+        machine.fit(indefinite, np.arange(30) % 2)
+
+
+def test_targets_whose_squares_overflow_in_a_machine_with_a_norm():
+    with pytest.warns(ConvergenceWarning):
+        model = mercer.KernelMachineRegressor("huber", penalty="norm").fit(X, 1e300 * X[:, 0])
+    assert model.certificate_.proves == "nothing"
+
+
+@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+def test_hulls_of_an_indefinite_matrix_are_not_said_to_meet():
+    A = np.random.default_rng(0).normal(size=(30, 30))
+    with pytest.raises(ValueError, match="K is indefinite, so that this is no proof that reduced hulls meet"):
+        mercer.NuSVC(nu=0.1, kernel="precomputed").fit((A + A.T) / 2, np.arange(30) % 2)
+
+
+def test_strings_whose_values_overflow_are_advised_of_the_decay():
+    with pytest.raises(FloatingPointError, match="Lower its decay"):
+        mercer.SVC(kernel=mercer.kernels.Substrings(decay=2)).fit(
+            [w * 550 for w in ("ab", "ba", "aa", "bb")], [0, 1, 0, 1]
+        )

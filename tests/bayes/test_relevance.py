@@ -2,6 +2,7 @@
 
 import pickle
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -61,3 +62,24 @@ def test_files_pickles_and_limits(tmp_path):
         RelevanceVectorRegressor(max_iter=2).fit(X, Y)
     with pytest.raises(ValueError, match="noise=0"):
         RelevanceVectorRegressor(noise=0.0).fit(X, Y)
+
+
+@pytest.mark.parametrize("size", [1.0, 0.01, 0.001])
+def test_an_offset_of_y_costs_no_digits_of_the_likelihood(size):
+    """log N(y; 0, C) of the learnt variances, in fifty digits."""
+    mp.mp.dps = 50
+    x = np.linspace(-8, 8, 25)
+    y = 100 + size * (np.sinc(x / np.pi) + 0.1 * np.random.default_rng(0).normal(size=25))
+    model = RelevanceVectorRegressor(gamma=0.1).fit(x[:, None], y)
+    left = [[mp.exp(-mp.mpf(0.1) * (mp.mpf(a) - mp.mpf(x[j])) ** 2) for j in model.relevance_] for a in x]
+    wide = [[*row, mp.mpf(1)] if len(model.alpha_) > len(row) else row for row in left]
+    variance = [1 / mp.mpf(float(a)) for a in model.alpha_]
+    C = mp.matrix(25, 25)
+    for i in range(25):
+        for j in range(25):
+            C[i, j] = sum(a * b * v for a, b, v in zip(wide[i], wide[j], variance, strict=True))
+        C[i, i] += mp.mpf(model.noise_variance_)
+    target = mp.matrix([mp.mpf(float(t)) for t in y])
+    square = (target.T * mp.lu_solve(C, target))[0]
+    truth = -(mp.log(mp.det(C)) + 25 * mp.log(2 * mp.pi) + square) / 2
+    assert model.log_marginal_likelihood_value_ == pytest.approx(float(truth), abs=1e-5)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -9,16 +10,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import Certificate
+from mercer.certificates.certificate import Measures
 
-ONE = Certificate(primal=2.0, dual=1.5, gap=0.5, violation=0.1, kkt={"x": 0.1}, proves="optimality")
+ONE = Certificate(primal=2.0, dual=1.5, gap=0.5, violation=0.1, kkt={"x": 0.1}, gap_measures="optimality")
 
 
 def test_a_total_claims_no_more_than_its_weakest_part():
     single = "float32 with float64 sums, 306 rows in float64"
-    parts = [ONE, replace(ONE, precision=single, violation=0.3), replace(ONE, proves="stationarity", gap=0.7)]
+    parts = [ONE, replace(ONE, precision=single, violation=0.3), replace(ONE, gap_measures="stationarity", gap=0.7)]
     total = Certificate.total(parts)
     assert total.precision == single
-    assert total.proves == "stationarity"
+    assert total.gap_measures == "stationarity"
     assert total.violation == 0.3
     assert 1.7 <= total.gap < 1.7 + 1e-14  # the rounding of the sum is in it
     assert Certificate.total([ONE, ONE]).precision == "float64"
@@ -47,3 +49,45 @@ def test_a_fit_that_was_cut_short_does_not_print_a_proof():
         model = mercer.SVC(max_iter=1).fit(X, (X[:, 0] > 0).astype(int))
     assert model.certificate_.relative_gap > 1
     assert "does not prove optimality" in str(model.certificate_)
+    assert model.certificate_.proves == "nothing"
+
+
+@pytest.mark.parametrize("measured", get_args(Measures))
+def test_what_is_proven_falls_with_the_gap(measured):
+    small, large, none = (
+        Certificate(1.0 + gap, 1.0, gap, 0.0, {}, measured).proves for gap in (0.001, 0.2, math.nextafter(1.0, 2.0))
+    )
+    what, _, condition = measured.partition(" ")
+    assert small == measured
+    assert large == f"{what} to within 20% of the dual value {condition}".strip()
+    assert none == "nothing"
+
+
+def test_coefficients_of_zero_prove_nothing():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    proof = mercer.certify(mercer.SVC(C=2.0), X, (X[:, 0] > 0).astype(int), np.zeros(50))
+    assert (proof.dual, proof.proves, proof.gap_measures) == (0.0, "nothing", "optimality")
+
+
+@pytest.mark.parametrize("n_classes", [3, 12])  # a few pairs are objects, many are arrays
+def test_a_sum_does_not_hide_an_unsolved_part(n_classes):
+    X = np.random.default_rng(1).normal(size=(8 * n_classes, 3))
+    proof = mercer.SVC(C=10.0).fit(X, np.arange(len(X)) % n_classes).certificate_
+    assert proof.proves == "optimality"
+    parts = list(proof.parts)
+    parts[1] = replace(parts[1], gap=0.5 * parts[1].dual)
+    total = Certificate.total(parts)
+    assert total.relative_gap < 0.5
+    assert total.proves == "optimality to within 50% of the dual value"
+    parts[1] = replace(parts[1], gap=1.5 * parts[1].dual)
+    proof = Certificate.total(parts * n_classes)
+    assert proof.relative_gap < 1
+    assert proof.proves == "nothing"
+    assert proof.verdict.startswith("does not prove optimality: the gap exceeds the dual value of a sub-problem")
+
+
+def test_rounding_of_an_output_without_error_is_no_unsolved_part():
+    X = np.random.default_rng(2).normal(size=(40, 3))
+    proof = mercer.RLSRegressor().fit(X, np.column_stack([X[:, 0], np.full(40, 0.1)])).certificate_
+    assert proof.parts[1].relative_gap > 1  # of an optimum of 0 no share is reached
+    assert proof.proves == "optimality"

@@ -48,6 +48,7 @@ def check_machine(name, fit):
         here = clone(machine).fit(X, target)
     there = fit(machine, X, target)
     one, other = there.certificate_, here.certificate_
+    assert one.gap_measures == other.gap_measures
     assert one.proves == other.proves
     assert there.converged_
     assert abs(one.dual - other.dual) <= 1e-6 * abs(other.dual) + one.gap + other.gap

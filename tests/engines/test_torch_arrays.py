@@ -128,3 +128,31 @@ def test_half_precision_is_widened_from_numpy_and_refused_as_a_tensor(device):
     assert there == exact
     with pytest.raises(TypeError, match=r"float16; give float32 or float64"):
         mercer.SVC().fit(torch.as_tensor(X, device="cpu" if device == "torch-cpu" else device), y)
+
+
+DEFAULT_DEVICE = """
+    import numpy as np, torch, mercer, sklearn
+    from sklearn.metrics import accuracy_score
+    from sklearn.model_selection import cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y = (X[:, 0] > 0.2).astype(int)
+    place = torch.as_tensor
+    with sklearn.config_context(array_api_dispatch=True):
+        for model in (mercer.SVC(), mercer.RLSClassifier(), mercer.LinearSVC(), mercer.OneClassSVM(), mercer.SVR()):
+            answers = sklearn.clone(model).fit(place(X), place(y), sample_weight=place(np.ones(90))).predict(place(X))
+            np.testing.assert_array_equal(answers, sklearn.clone(model).fit(X, y).predict(X))
+        assert accuracy_score(place(y), mercer.SVC().fit(place(X), place(y)).predict(place(X))) > 0.9
+        pipeline = make_pipeline(StandardScaler(), mercer.SVC()).fit(place(X), place(y))
+        assert pipeline.score(place(X), place(y)) > 0.9
+        assert cross_val_score(mercer.SVC(), place(X), place(y), cv=3).min() > 0.8
+"""
+
+
+def test_array_api_dispatch_with_tensors_in_the_hosts_memory():
+    """Without a device, where a tensor counts as an array: the answers are those of the array."""
+    pytest.importorskip("torch")
+    child, environment = textwrap.dedent(DEFAULT_DEVICE), {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", child], env=environment, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()

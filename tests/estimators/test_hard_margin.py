@@ -400,3 +400,48 @@ def test_values_below_float64_end_with_an_error(capfd):
     with pytest.raises(FloatingPointError, match="scale the features"):
         hard(kernel="linear").fit(1e-160 * X, y)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_stalled_default_solver_is_not_advised_to_be_the_default():
+    """Near copies across classes under a polynomial of degree 3, by which rounding ends the steps."""
+    rng = np.random.default_rng(1)
+    d = int(rng.integers(1, 4))
+    X, y = rng.normal(size=(14, d)), rng.random(14) > 0.5
+    X = X * 10.0 ** rng.integers(-2, 3)
+    k = int(rng.integers(1, 5))
+    X[:k] = X[-k:] + 10.0 ** -rng.integers(6, 14) * rng.normal(size=(k, d))
+    with pytest.raises(
+        NotSeparableError, match=r"undecided .*Scale the features, raise gamma, or use a finite C"
+    ) as told:
+        hard(tol=1e-3, kernel="poly", gamma=1.0, coef0=1.0, bias="regularized").fit(X, y)
+    assert "solver='auto'" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "linear"},
+        {"gamma": 0.5},
+        {"gamma": 5.0, "slack": "l2"},
+        {"gamma": 5.0, "bias": "regularized"},
+        {"kernel": "linear", "bias": False},
+    ],
+)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_samples_are_added_and_forgotten(options, classes):
+    """The margin of all samples is that of one fit, whichever way they came."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.digitize(X[:, 0], [0.0] if classes == 2 else [-0.5, 0.5])
+    if options.get("bias") is False and classes == 3:
+        X[:, 1] = 1.0  # a plane through the origin has its b here
+    whole = hard(tol=1e-6, **options).fit(X, y)
+    added = hard(tol=1e-6, **options).partial_fit(X[:40], y[:40]).partial_fit(X[40:], y[40:])
+    more, labels = np.concatenate([X, 1.1 * X[:2]]), np.concatenate([y, y[:2]])
+    fewer = hard(tol=1e-6, warm_start=True, **options).fit(more, labels).forget([60, 61])
+    for model in (added, fewer):
+        assert model.converged_
+        assert model.certificate_.proves == "optimality"
+        np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=2e-5)
+        assert model.certificate_.dual <= whole.certificate_.primal
+        assert whole.certificate_.dual <= model.certificate_.primal

@@ -1,5 +1,8 @@
 """Any convex loss against scikit-learn, scipy on the naive objective, and the Fenchel duals written out."""
 
+from pathlib import Path
+
+import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -285,3 +288,17 @@ def test_files_bring_back_the_same_predictions(model, tmp_path):
     again = mercer.load(tmp_path / "model.mercer")
     np.testing.assert_array_equal(again.predict(T), model.predict(T))
     assert again.certificate_ == model.certificate_
+
+
+def test_the_loss_of_the_page_keeps_its_digits():
+    """log cosh d as docs/any_loss.md writes it, against fifty digits: at most the 16 roundings that a proof allows."""
+    page = (Path(__file__).parents[2] / "docs" / "any_loss.md").read_text(encoding="utf-8")
+    block = next(text for text in page.split("```python")[1:] if "class LogCosh" in text).split("```")[0]
+    names = {"np": np}
+    exec(block[block.index("class LogCosh") : block.index("model =")], names)
+    loss = names["LogCosh"]()
+    mp.mp.dps = 60
+    for d in (1e-12, 1e-6, 1e-3, 0.5, 0.999, 1.0, 1.001, 3.0, 30.0, 700.0, 1e300):
+        truth = mp.log(mp.cosh(mp.mpf(d))) if d < 1e4 else mp.mpf(d) - mp.log(2)
+        for sign in (1.0, -1.0):
+            assert abs(mp.mpf(float(loss.value(sign * d, 0.0))) - truth) <= 16 * mp.mpf(2) ** -53 * truth

@@ -42,7 +42,7 @@ def test_the_certificate_is_the_total_of_its_parts(fitted):
     assert all(type(part) is Certificate for part in parts)
     total = Certificate.total(parts)
     assert (total.violation, total.kkt, total.b, total.worst) == (found.violation, found.kkt, found.b, found.worst)
-    assert (total.proves, total.precision) == (found.proves, found.precision)
+    assert (total.gap_measures, total.precision) == (found.gap_measures, found.precision)
     np.testing.assert_allclose([total.primal, total.dual], [found.primal, found.dual], rtol=1e-13)
     assert abs(total.gap - found.gap) < 1e-12 * found.primal  # the difference of the sums, where that is larger
     assert found.parts[-1] == parts[-1]

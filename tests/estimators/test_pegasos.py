@@ -127,7 +127,7 @@ def test_the_certificate_encloses_the_optimum(sharper, bias, sampling, kernel):
         assert proof.gap == pytest.approx(proof.primal - proof.dual, abs=1e-9 * proof.primal)
         assert proof.primal == pytest.approx(model.objective_ / LAM, rel=1e-9)
         assert proof.kkt["dual feasibility: box"] == 0
-        assert proof.proves == "optimality"
+        assert proof.gap_measures == "optimality"
         gaps.append(proof.relative_gap)
     assert gaps[2] < (0.02 if sharper else 0.2) < gaps[0]
 

@@ -225,3 +225,17 @@ def test_it_says_what_it_cannot_do():
         early = RankSVM(max_iter=1, gamma=0.5).fit(X, y, qid=qid)
     assert early.stop_reason_ == "max_iter"
     assert early.certificate_.gap > 0
+
+
+def test_whole_numbers_that_floats_cannot_tell_apart_are_ranked():
+    X, y = np.arange(4.0)[:, None], np.array([2**53, 2**53 + 1, 2**53 + 2, 2**53 + 3])
+    model, truth = (RankSVM(kernel="linear").fit(X, order) for order in (y, np.arange(4)))
+    np.testing.assert_array_equal(model.predict(X), truth.predict(X))
+    assert RankSVM(kernel="linear").fit(X[:2], y[:2]).score(X, y) == 1.0
+    assert model.score(X, y[::-1]) == 0.0
+
+
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_a_missing_group_is_refused(missing):
+    with pytest.raises(ValueError, match=r"qid has no value in 2 of 4 rows \(the first: 1\)"):
+        RankSVM().fit(np.arange(4.0)[:, None], np.arange(4), qid=[1, missing, 1, missing])

@@ -154,3 +154,13 @@ def test_a_search_for_labels_ends():
         warnings.simplefilter("ignore")  # an indefinite kernel has no minimum, and labels would go to and fro
         found = transduce(SVC(kernel="sigmoid", gamma=1.0), X, y)
     assert (found.labels[y >= 0] == y[y >= 0]).all()
+
+
+def test_a_small_price_of_transduction_is_that_price():
+    """At 1e-9 of C the unlabelled samples pull by at most that: β of each is at most 1e-9."""
+    X, y = np.array([[0.0], [0.4], [0.6], [1.0]]), np.array([0, -1, -1, 1])
+    found = transduce(SVC(kernel="linear", tol=1e-12), X, y, price=1e-9)
+    beta = np.zeros(4)
+    beta[found.model.support_] = found.model.dual_coef_[0]
+    assert np.abs(beta[1:3]).max() <= 1e-9
+    assert np.abs(beta[1:3]).max() > 0

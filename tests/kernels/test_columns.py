@@ -136,3 +136,8 @@ def test_rows_that_are_only_picked():
     kernel = Gaussian().on([0, 3])
     picked = kernel.bind(PickedRows(X, order, 1))
     assert picked.kernel.gamma == pytest.approx(Gaussian().bind(X[:, [0, 3]]).gamma, rel=1e-12)
+
+
+def test_samples_of_different_widths_are_not_compared():
+    with pytest.raises(ValueError, match="samples with 2 features cannot be compared with samples with 3 features"):
+        Gaussian(gamma=1.0).on([0])(np.ones((4, 2)), np.ones((5, 3)))

@@ -262,7 +262,10 @@ def compare(claim):
     if gap < 0:
         broken.append(f"{name}gap {c.gap:.6g} is negative")
     at_most("box", t.box, decimals(c.kkt.get("dual feasibility: box", 0.0)), 4 * EPS * t.mass)
-    at_most("equality", t.equality, decimals(c.kkt.get("dual feasibility: equality", 0.0)), 8 * EPS * t.mass)
+    at_most("equality", t.equality, decimals(c.kkt.get("dual feasibility: equality", 0.0)), 8 * EPS * t.totals)
+    of_gradients = rounding + 4 * EPS * t.curved
+    at_most("primal feasibility", t.outward, decimals(c.kkt.get("primal feasibility", 0.0)), of_gradients)
+    at_most("complementary slackness", t.inward, decimals(c.kkt.get("complementary slackness", 0.0)), of_gradients)
     # `primal` is an upper and `dual` a lower bound, whatever the certificate was computed in.
     at_most("primal value above `primal`", t.primal - primal, ZERO, of_values)
     at_most("`dual` above the dual value", dual - t.dual, ZERO, of_values)
@@ -286,8 +289,10 @@ def against(certificate, value, rivals, what=""):
         broken.append(f"{what}primal: claimed {c.primal:.10g}, true {float(value):.10g}")
     if value > primal + 8 * EPS * abs(value):
         broken.append(f"{what}primal as an upper bound: claimed {c.primal:.17g}, true {float(value):.17g}")
-    best = min([value, *rivals]) if c.proves == "optimality" else value  # without a convex problem there is no bound
-    if c.proves == "stationarity":  # of an indefinite kernel the dual value bounds nothing
+    best = (
+        min([value, *rivals]) if c.gap_measures == "optimality" else value
+    )  # without a convex problem there is no bound
+    if c.gap_measures == "stationarity":  # of an indefinite kernel the dual value bounds nothing
         best = max(best, primal)
     slack = 8 * EPS * (abs(best) + abs(value))
     if dual > best + slack:
@@ -302,14 +307,14 @@ def whole(certificate, claims):
     if len(claims) < 2:
         return []
     total = replace(claims[0].truth, **{k: sum(getattr(c.truth, k) for c in claims) for k in ("primal", "dual")})
-    worst = {k: max(getattr(c.truth, k) for c in claims) for k in ("violation", "box", "equality")}
-    sums = {k: sum(getattr(c.truth, k) for c in claims) for k in ("magnitude", "mass", "curved")}
+    worst = {k: max(getattr(c.truth, k) for c in claims) for k in ("violation", "box", "equality", "outward", "inward")}
+    sums = {k: sum(getattr(c.truth, k) for c in claims) for k in ("magnitude", "mass", "curved", "totals")}
     return compare(Claim(certificate, replace(total, **worst, **sums), derived=True, what="total "))
 
 
 def proves_too_much(certificate, formula):
     """Whether the words claim more than is known of the kernel."""
-    if not formula.known_psd and certificate.proves == "optimality":
+    if not formula.known_psd and "optimality" in (certificate.proves, certificate.gap_measures):
         return [f"proves optimality with the kernel {formula.name}"]
     return []
 

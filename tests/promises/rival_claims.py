@@ -273,6 +273,21 @@ def pegasos(s):
     return against(model.certificate_, own, rivals) + proves_too_much(model.certificate_, s.formula)
 
 
+def _hard_conditions(c, signs, beta, u, b, bias):
+    """The residuals of Σβ = 0, y f(x) ≥ 1, and y f(x) = 1 where there is a coefficient."""
+    margins = signs * (u + (b if bias is True else ZERO))
+    truth = {
+        "dual feasibility: equality": abs(beta.sum()) if bias is True else ZERO,
+        "primal feasibility": max(ZERO, *(1 - margins)),
+        "complementary slackness": max(ZERO, *(margins[beta != 0] - 1)),
+    }
+    return [
+        f"{name}: claimed {c.kkt[name]:.6g}, true {float(true):.6g}"
+        for name, true in truth.items()
+        if np.isfinite(c.kkt[name]) and true > decimals(c.kkt[name]) * (1 + SMALL)
+    ]
+
+
 def hard_margin(s):
     """`dual` and `primal` enclose the least ½‖w‖², which any f and any multipliers bound as well."""
     p, column = s.problem, np.asarray(s.X[:, 0], dtype=float)
@@ -305,6 +320,8 @@ def hard_margin(s):
     for model in models:
         beta = full(model, p.n)[0][rows]
         u = K @ beta
+        if model is first:
+            broken += _hard_conditions(model.certificate_, signs, beta, u, decimals(float(model.intercept_[0])), bias)
         above, below = min(u[signs > 0]), max(u[signs < 0])
         margin = (above - below) / 2 if bias is True else min(above, -below)
         value = beta @ u / (2 * margin**2) if margin > 0 else INFINITY

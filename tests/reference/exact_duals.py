@@ -9,6 +9,7 @@ With u = Kβ, h = p − u[row] − dβ and r = p − u[row] − b_group (SPEC.md
     dual      = the objective above
     violation = the largest over groups of  max{h_i : β_i < upper_i} − min{h_i : β_i > lower_i}; without a group, of
                 h_i and −h_i themselves
+    outward   = the largest h − b that would move a β away from zero, and inward, towards it, where its box allows it
 """
 
 from dataclasses import dataclass
@@ -64,6 +65,9 @@ class Findings:
     magnitude: Decimal  # the largest Σ|β_j||K_ij| + |p_i| + |d_iβ_i| + |b|: eps times this is rounding of h
     mass: Decimal  # Σ|β|
     curved: Decimal  # the largest |d_iβ_i|
+    outward: Decimal = ZERO
+    inward: Decimal = ZERO
+    totals: Decimal = ZERO  # Σ|totals|, of which a product with ν was rounded
 
     @property
     def gap(self):
@@ -85,6 +89,7 @@ def findings(problem, K, beta, b):
     losses = [_loss(*item) for item in zip(r, problem.d, problem.lower, problem.upper, strict=True)]
     primal = HALF * energy + sum(losses, ZERO) + sum((b[g] * t for g, t in enumerate(problem.totals)), ZERO)
     sums = [beta[problem.group == g].sum() - total for g, total in enumerate(problem.totals)]
+    outward, inward = _unmet(problem, beta, r - curved)
     return Findings(
         u=u,
         violation=_violation(problem, beta, h),
@@ -97,7 +102,21 @@ def findings(problem, K, beta, b):
         ),
         mass=np.abs(beta).sum(),
         curved=max(np.abs(curved)),
+        outward=outward,
+        inward=inward,
+        totals=np.abs(problem.totals).sum() if len(problem.totals) else ZERO,
     )
+
+
+def _unmet(problem, beta, residual):
+    """The conditions that a multiplier should grow, or shrink, and may."""
+    outward = inward = ZERO
+    for x, lo, hi, r in zip(beta, problem.lower, problem.upper, residual, strict=True):
+        grow = max(r, ZERO) if _below(x, hi) else ZERO
+        shrink = max(-r, ZERO) if _below(-x, -lo) else ZERO
+        outward = max(outward, grow if x > 0 else shrink if x < 0 else max(grow, shrink))
+        inward = max(inward, shrink if x > 0 else grow if x < 0 else ZERO)
+    return outward, inward
 
 
 def _loss(r, d, lower, upper):
@@ -142,7 +161,7 @@ def joint_findings(K, y, C, beta, b, *, shared, balanced):
     e[own] = e[own] - 1
     energy = (beta * u).sum()
     g = e - e[own][:, None]
-    losses, violation, box = ZERO, ZERO, ZERO
+    losses, violation, box, outward, inward = ZERO, ZERO, ZERO, ZERO, ZERO
     for i in range(n):
         wrong = [k for k in range(q) if k != y[i]]
         alpha = {k: -beta[i, k] for k in wrong}
@@ -151,8 +170,11 @@ def joint_findings(K, y, C, beta, b, *, shared, balanced):
             losses += C[i] * max([ZERO, *(g[i, k] for k in wrong)])
             box = max(box, beta[i, y[i]] - C[i])
             held = [g[i, k] for k in wrong if alpha[k] > 0]
+            slack = max([ZERO, *(g[i, k] for k in wrong)])
             if _below(beta[i, y[i]], C[i]):
                 held.append(ZERO)
+                outward, slack = max(outward, slack), ZERO
+            inward = max([inward, *(slack - g[i, k] for k in wrong if alpha[k] > 0)])
             if held:
                 violation = max(violation, max([ZERO, *(g[i, k] for k in wrong)]) - min(held))
         else:
@@ -160,9 +182,9 @@ def joint_findings(K, y, C, beta, b, *, shared, balanced):
                 losses += C[i] * max(ZERO, g[i, k])
                 box = max(box, alpha[k] - C[i])
                 if _below(alpha[k], C[i]):
-                    violation = max(violation, g[i, k])
+                    violation, outward = max(violation, g[i, k]), max(outward, g[i, k])
                 if alpha[k] > 0:
-                    violation = max(violation, -g[i, k])
+                    violation, inward = max(violation, -g[i, k]), max(inward, -g[i, k])
     equality = max(abs(s) for s in beta.sum(axis=1))
     if balanced:
         equality = max([equality, *(abs(s) for s in beta.sum(axis=0))])
@@ -176,4 +198,6 @@ def joint_findings(K, y, C, beta, b, *, shared, balanced):
         magnitude=max((np.abs(K) @ np.abs(beta)).ravel()) + 1 + max(np.abs(b)),
         mass=np.abs(beta).sum(),
         curved=ZERO,
+        outward=outward,
+        inward=inward,
     )

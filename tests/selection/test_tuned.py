@@ -170,3 +170,9 @@ def test_pictures() -> None:
     assert one.parameters == ("C",)
     with pytest.raises(ValueError, match="name one or two"):
         TuningDisplay.from_search(found, parameters=["C", "gamma", "nu"])
+
+
+@pytest.mark.parametrize("machine", [TunedSVC, TunedSVR, TunedOneClassSVM])
+def test_no_samples_are_refused_as_elsewhere(machine):
+    with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required"):
+        machine().fit(np.empty((0, 3)), np.empty(0))

@@ -19,7 +19,7 @@ def found(reason="converged", whole=True, steps=10):
 
 
 def proof(violation, gap=0.0):
-    return Certificate(primal=1.0 + gap, dual=1.0, gap=gap, violation=violation, kkt={}, proves="optimality")
+    return Certificate(primal=1.0 + gap, dual=1.0, gap=gap, violation=violation, kkt={}, gap_measures="optimality")
 
 
 def refinement(stop=STOP, precisions=("float32", "float64"), floor=0.0):

@@ -10,7 +10,7 @@ from mercer.solution import Stop
 
 
 def found(violation, gap, dual=-2.0):
-    return Certificate(primal=dual, dual=dual, gap=gap, violation=violation, kkt={}, proves="optimality")
+    return Certificate(primal=dual, dual=dual, gap=gap, violation=violation, kkt={}, gap_measures="optimality")
 
 
 @pytest.mark.parametrize(

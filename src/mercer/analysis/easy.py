@@ -253,7 +253,7 @@ class EasyModel:
             "search": self.search,
             "guesses": self.guesses,
             "hints": self.hints,
-            "certificate": certificate.to_dict() | {"verdict": certificate.verdict},
+            "certificate": certificate.to_dict() | {"proves": certificate.proves, "verdict": certificate.verdict},
         }
 
     def lines(self, saved: str = "", all_of_it: bool = False) -> list[Line]:

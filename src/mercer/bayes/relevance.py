@@ -36,6 +36,8 @@ from mercer.solvers.least_squares.solution import memory_error
 
 # Gains in log p(y) below this are none; σ² that changes by less than the share stays.
 _GAIN, _SAME, _MOST_NOISES = 1e-4, 1e-4, 200
+# Multiplications from which BLAS may have threads for a product, and those of one that it makes without.
+_ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS = 1 << 23, 1 << 18
 
 
 @shared_docs
@@ -51,7 +53,9 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
     bias : bool, default=True
         Whether there is a constant, with a prior of its own.
     noise : float, optional
-        Where the search for σ² begins; None stands for a tenth of the variance of y.
+        Where the search for σ² begins; None stands for a tenth of the variance of y. The search ends in a local maximum
+        of log p(y), which another beginning may exceed by a few: of several, keep the fit whose
+        `log_marginal_likelihood_value_` is largest.
     max_iter : int, default=-1
         The most changes of a prior; −1 stands for 10,000.
     %(cache_size)s
@@ -198,6 +202,15 @@ def _factored(A: Floats) -> Any:
     raise FloatingPointError("columns of k are equal to rounding, and the noise is next to nothing; raise `noise`")
 
 
+def _quadratic_forms(A: Floats, sigma: Floats) -> Floats:
+    """a'Σa of every row a of A, in products so small that BLAS starts no threads, for which a busy host would wait."""
+    if A.size * len(sigma) > _ALONE_MULTIPLICATIONS:
+        return np.asarray(((A @ sigma) * A).sum(axis=1))
+    rows = max(1, _SERIAL_MULTIPLICATIONS // max(1, sigma.size))
+    parts = [A[top : top + rows] for top in range(0, len(A), rows)]
+    return np.concatenate([((part @ sigma) * part).sum(axis=1) for part in parts])
+
+
 class _Evidence:
     """log p(y) as a function of all α and σ², and its maximum over one after another."""
 
@@ -230,12 +243,15 @@ class _Evidence:
             self.sigma, determinant = np.empty((0, 0)), 0.0
         self.mean = beta * self.sigma @ self.Py[on]
         cross = beta * self.PP[:, on]
-        S = beta * np.diag(self.PP) - ((cross @ self.sigma) * cross).sum(axis=1)
-        Q = beta * self.Py - cross @ self.mean
+        S = beta * np.diag(self.PP) - _quadratic_forms(cross, self.sigma)
+        # Differences of y and f, and not of their squares: an offset of y costs no digits.
+        residual = self.weight * (self.y - np.einsum("ij,j->i", self.Phi[:, on], self.mean))
+        Q = beta * np.einsum("ij,i->j", self.Phi, residual)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(np.isfinite(self.alpha), self.alpha / (self.alpha - S), 1.0)
         self.s, self.q = S * ratio, Q * ratio
-        fit = beta * (self.yy - float(self.Py[on] @ self.mean))
+        # y'C⁻¹y, as a sum of squares that is least at the mean, so that its rounding hardly counts.
+        fit = beta * float(residual @ (residual / self.weight)) + float(self.alpha[on] @ self.mean**2)
         self.value = -0.5 * (determinant + self.n * math.log(2 * math.pi * self.noise) + fit)
 
     def _part(self, alpha: Floats) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.arrays import gamma
 from mercer.certificates.lagrangian import Lagrangian
 
-Proves = Literal[
+Measures = Literal[
     "stationarity",
     "optimality if K is positive semi-definite, loss and penalty are convex and the loss is not negative",
     "optimality if K is positive semi-definite and the loss is convex",
@@ -21,13 +21,15 @@ Proves = Literal[
     "optimality if the loss is convex",
     "optimality",
 ]
-_STRENGTH: tuple[Proves, ...] = get_args(Proves)
+_STRENGTH: tuple[Measures, ...] = get_args(Measures)
 # Up to this share of the dual value a gap is not worth a word: tol=1e-3 leaves about as much.
 _SMALL_GAP_SHARE = 0.01
+# A sub-problem whose gap is below this share of the sum of all dual values, times 0.01, is not what is left unsolved.
+_SMALL_PART_SHARE = 1e-10
 
 
-EQUALITY = "dual feasibility: equality"
-_OF_GRADIENTS = ("primal", "complementary")
+BOX, EQUALITY = "dual feasibility: box", "dual feasibility: equality"
+OF_GRADIENTS = ("primal", "complementary")
 T = TypeVar("T")
 
 
@@ -40,7 +42,7 @@ def _rank(precision: str) -> tuple[bool, bool]:
     return not precision.startswith("float32"), precision == "float64"
 
 
-def weakest(claims: list[tuple[Proves, str]]) -> tuple[Proves, str]:
+def weakest(claims: list[tuple[Measures, str]]) -> tuple[Measures, str]:
     """The weakest proof, and the least precision, of several."""
     proofs, precisions = zip(*claims, strict=True)
     return min(proofs, key=_STRENGTH.index), min(precisions, key=_rank)
@@ -49,11 +51,17 @@ def weakest(claims: list[tuple[Proves, str]]) -> tuple[Proves, str]:
 def conditions(box: T, equality: T, outward: T, inward: T) -> dict[str, T]:
     """The four optimality conditions of a dual problem by name, with the largest residual of each, or of several."""
     return {
-        "dual feasibility: box": box,
+        BOX: box,
         EQUALITY: equality,
         "primal feasibility": outward,
         "complementary slackness": inward,
     }
+
+
+def _column(parts: Sequence[Certificate], name: str) -> Any:
+    """One number of each part; a CertificateTable has the column at hand, without an object for each row."""
+    column = getattr(parts, name, None)
+    return np.array([getattr(part, name) for part in parts]) if column is None else column
 
 
 def bounded_sum(values: Any, sign: int) -> float:
@@ -77,9 +85,10 @@ class Certificate:
         The largest difference of gradients that a pair of variables could still exploit; what `tol` bounds.
     kkt : dict
         The largest residual of each optimality condition, by name.
-    proves : str
-        "optimality", or less if the kernel is not known to be positive definite, or the loss to be convex: what a gap
-        of zero would prove. `verdict` says how far the gap is from that.
+    gap_measures : str
+        "optimality": the gap is a distance from the optimum. If the kernel is not known to be positive definite, or the
+        loss to be convex, "optimality if …" names what is assumed; with an indefinite kernel it is "stationarity".
+        This says nothing about how large the gap is: `proves` does.
     precision : str
         The arithmetic of the pass over all rows.
     worst : int
@@ -108,7 +117,7 @@ class Certificate:
     gap: float
     violation: float
     kkt: dict[str, float]
-    proves: Proves
+    gap_measures: Measures
     precision: str = "float64"
     worst: int = 0
     b: tuple[float, ...] = ()
@@ -139,14 +148,14 @@ class Certificate:
         if len(parts) == 1:
             return parts[0]
         largest = max(range(len(parts)), key=lambda k: parts[k].gap)
-        proves, precision = weakest([(part.proves, part.precision) for part in parts])
+        measured, precision = weakest([(part.gap_measures, part.precision) for part in parts])
         return cls(
             primal=bounded_sum([part.primal for part in parts], 1),
             dual=bounded_sum([part.dual for part in parts], -1),
             gap=bounded_sum([part.gap for part in parts], 1),
             violation=max(part.violation for part in parts),
             kkt={name: max(part.kkt[name] for part in parts) for name in parts[0].kkt},
-            proves=proves,
+            gap_measures=measured,
             precision=precision,
             worst=parts[largest].worst,
             b=tuple(value for part in parts for value in part.b),
@@ -170,7 +179,7 @@ class Certificate:
         numbers = (made.primal, made.dual, made.gap, made.violation, *made.kkt.values(), *made.b)
         words = (made.precision, *made.kkt)
         sound = all(isinstance(number, float) for number in numbers) and all(isinstance(word, str) for word in words)
-        if not sound or made.proves not in _STRENGTH or type(made.worst) is not int:
+        if not sound or made.gap_measures not in _STRENGTH or type(made.worst) is not int:
             raise ValueError("these are not the values of a certificate")
         return made
 
@@ -189,16 +198,42 @@ class Certificate:
         printer.text(str(self))  # in a notebook, and at IPython's prompt
 
     @property
+    def proves(self) -> str:
+        """The statement that this gap proves about this solution.
+
+        It is what `gap_measures` says where the gap is at most 1 % of the dual value, "optimality to within 53% of the
+        dual value" where it is more, and "nothing" where it is more than the dual value itself. For several
+        sub-problems the worst of them counts.
+        """
+        share = self._largest_share
+        if not share <= 1:
+            return "nothing"
+        if share <= _SMALL_GAP_SHARE:
+            return self.gap_measures
+        what, *condition = self.gap_measures.split(" ", 1)
+        return " ".join([f"{what} to within {share:.0%} of the dual value", *condition])
+
+    @property
+    def _largest_share(self) -> float:
+        """The relative gap, or the largest one among the sub-problems; rounding beside the whole counts for little."""
+        if not len(self.parts):
+            return self.relative_gap
+        gap, dual = (_column(self.parts, name) for name in ("gap", "dual"))
+        size = np.maximum(np.abs(dual), max(_SMALL_PART_SHARE * abs(self.dual), float(np.finfo(float).tiny)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            shares = np.where(np.isfinite(gap), gap / size, np.inf)
+        return max(self.relative_gap, float(np.nan_to_num(shares, nan=np.inf, posinf=np.inf).max()))
+
+    @property
     def verdict(self) -> str:
         """What is proven, in words: how far from optimal the solution may be, where that is not little."""
-        if not self.relative_gap < math.inf:
+        share = self._largest_share
+        if not share < math.inf:
             return f"proves nothing: the gap is {self.gap}, in {self.precision}"
-        if self.relative_gap > 1:
-            return f"does not prove {self.proves}: the gap exceeds the dual value, in {self.precision}"
-        near = "optimality"
-        if not self.relative_gap <= _SMALL_GAP_SHARE:
-            near = f"optimality to within {self.relative_gap:.0%} of the dual value"
-        return f"proves {self.proves.replace('optimality', near)}, in {self.precision}"
+        if share > 1:
+            where = "" if self.relative_gap > 1 else " of a sub-problem"
+            return f"does not prove {self.gap_measures}: the gap exceeds the dual value{where}, in {self.precision}"
+        return f"proves {self.proves}, in {self.precision}"
 
 
 def allowing_for(certificate: Certificate, loss: float, shift: float) -> Certificate:
@@ -209,5 +244,5 @@ def allowing_for(certificate: Certificate, loss: float, shift: float) -> Certifi
         dual=certificate.dual - loss,
         gap=certificate.gap + 2 * loss,
         violation=certificate.violation + shift,
-        kkt={name: value + shift * name.startswith(_OF_GRADIENTS) for name, value in certificate.kkt.items()},
+        kkt={name: value + shift * name.startswith(OF_GRADIENTS) for name, value in certificate.kkt.items()},
     )

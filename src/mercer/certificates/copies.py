@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import EQUALITY, Certificate, allowing_for
+from mercer.certificates.certificate import BOX, EQUALITY, Certificate, allowing_for
 from mercer.certificates.table import CertificateTable
 from mercer.gram.rounding import DOUBLE
 from mercer.problems.multiclass import JointProblem
@@ -89,9 +89,17 @@ def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variable
 
 
 def joint_allowing_for_copies(
-    certificate: Certificate, lacking: Lacking, problem: JointProblem, beta: Floats, r: Floats
+    certificate: Certificate,
+    lacking: Lacking,
+    problem: JointProblem,
+    beta: Floats,
+    r: Floats,
+    residuals: tuple[float, float],
 ) -> Certificate:
-    """The same of a joint machine, where `lacking` says it of each class; r is that of the kernel plus its `shift`."""
+    """The certificate of a joint machine for coefficients of copies that lack what `lacking` says of each class.
+
+    r is that of the kernel plus its `shift`; `residuals` are those of the copies' boxes, and of their Σ_k β_ik = 0.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         s, size = r * lacking.lengths.max(), np.abs(beta)
         pairs = 1 if problem.shared else problem.n_classes - 1
@@ -99,7 +107,9 @@ def joint_allowing_for_copies(
         loss += float(lacking.sums @ (1 + np.abs(certificate.b)))
     loss = math.inf if math.isnan(loss) else loss  # 0·∞
     moved = allowing_for(certificate, loss, 4 * float(s.max(initial=0.0)))
-    moved.kkt[EQUALITY] += float(lacking.sums.max()) + _ROUNDOFF * float(size.sum(axis=1).max(initial=0.0))
+    box, equality = residuals
+    moved.kkt[BOX] = max(moved.kkt[BOX], box)
+    moved.kkt[EQUALITY] = max(moved.kkt[EQUALITY] + float(lacking.sums.max()), equality)
     return moved
 
 

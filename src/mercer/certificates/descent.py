@@ -83,6 +83,6 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         gap=(0.5 * float(np.maximum(distance, 0.0)) + shares) * (1 + summed),
         violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),
         kkt=conditions(box, 0.0, outward, inward),
-        proves=PROOF[space.positive_definite],
+        gap_measures=PROOF[space.positive_definite],
         worst=worst,
     )

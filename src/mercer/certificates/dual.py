@@ -12,7 +12,7 @@ a feasible point beside β, where one variable of each group, or several, have t
 (src/core/solve/equality.hpp). A β outside of its box proves nothing: its gap is infinite.
 
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
-is from the optimum. For an indefinite K the same numbers measure stationarity only, and `proves` says so.
+is from the optimum. For an indefinite K the same numbers measure stationarity only, and `gap_measures` says so.
 
 Each u_i comes with a bound e_i on its rounding errors (mercer/gram/rounding.py). `violation`, `gap` and `primal` are
 the largest values that any u within these bounds gives, `dual` is the smallest: rounding cannot make them too good.
@@ -29,13 +29,13 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, Precision, inner
-from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
-# What a certificate proves, by what is known of the kernel matrix.
-PROOF: dict[str, Proves] = {
+# What a gap of zero proves, by what is known of the kernel matrix.
+PROOF: dict[str, Measures] = {
     "yes": "optimality",
     "no": "stationarity",
     "depends": "optimality if K is positive semi-definite",
@@ -116,7 +116,7 @@ def certify(
 
 
 def certificate_of(
-    problem: DualProblem, beta: Floats, u: Ball, reach: Floats, proves: Proves, precision: str
+    problem: DualProblem, beta: Floats, u: Ball, reach: Floats, gap_measures: Measures, precision: str
 ) -> Certificate:
     """The certificate of β with a u = Kβ that was computed from it; |k_ij| is at most reach_i·reach_j."""
     coefficients = problem.row_coefficients(beta, len(u.value))
@@ -138,7 +138,7 @@ def certificate_of(
         gap=(shares + to_gap) * (1 + summed),
         violation=violation if to_gap < np.inf else np.inf,
         kkt=conditions(box, equality, outward, inward),
-        proves=proves,
+        gap_measures=gap_measures,
         precision=precision,
         worst=worst,
         b=b,

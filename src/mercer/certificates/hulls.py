@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, gamma, inner
-from mercer.certificates.certificate import Certificate, allowing_for
+from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, allowing_for
 from mercer.certificates.dual import certify
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
 from mercer.gram.rounding import DOUBLE
 from mercer.problems import classification
+from mercer.problems.classification import rho_and_b
 from mercer.problems.dual_problem import DualProblem
 
 # Of one quotient, and a little more for the sums here.
@@ -57,7 +58,23 @@ def hard_margin_certificate(
     primal = 2.0 / near / near if near > 0 else math.inf
     dual = 2.0 / far / far if hulls.dual < 0 else math.inf
     told = allowing_for(_divided(hulls, rho), 0.0, 2 * moved * far / rho + 2 * tilt)
-    return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), b=(b,))
+    # f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples differ by
+    # ρ' − ρ from those that the residuals are about.
+    half, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
+    apart = (abs(half - rho) + 4 * _ROUNDOFF * size) / rho * (1 + gamma(4))
+    kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in told.kkt.items()}
+    kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # of every quotient; the coefficients of each hull add up to 1
+    return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
+
+
+def between_support_vectors(certificate: Certificate) -> Certificate:
+    """The proof of a hard margin whose b lies halfway between its support vectors of both classes.
+
+    Their residuals with the certified b are no larger than the two that are told, and so is the distance of the two b.
+    """
+    told = certificate.kkt.items()
+    largest = max(value for name, value in told if name.startswith(OF_GRADIENTS))
+    return replace(certificate, kkt={name: value + largest * name.startswith(OF_GRADIENTS) for name, value in told})
 
 
 def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
@@ -75,7 +92,7 @@ def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> C
     proof, _ = certify(two, gram, beta)
     rho = -proof.dual
     if rho > np.finfo(float).tiny:
-        told = hard_margin_certificate(proof, rho, classification.rho_and_b(proof.b)[1] / rho)
+        told = hard_margin_certificate(proof, rho, rho_and_b(proof.b)[1] / rho)
     else:  # nothing can be divided by it
         told = hard_margin_certificate(proof, 1.0, 0.0)
     energy, u = _energy_and_values(gram, beta)
@@ -121,7 +138,9 @@ def before_division(certificate: Certificate, problem: DualProblem, gram: Provab
     moved = _ROUNDOFF * (inner(size, root) * root + max(map(abs, certificate.b), default=0.0))
     shift = 2 * float(moved.max(initial=0.0))
     loss = inner(problem.upper - problem.lower, moved) + 2 * inner(size, moved)
-    return allowing_for(certificate, loss, shift)
+    allowed = allowing_for(certificate, loss, shift)
+    allowed.kkt[EQUALITY] += _ROUNDOFF * float(size.sum())
+    return allowed
 
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
@@ -136,7 +155,7 @@ def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate
         certificate,
         **values,
         violation=certificate.violation / rho,
-        kkt={name: residual / rho for name, residual in certificate.kkt.items()},
+        kkt={name: residual / rho * (1 + gamma(2)) for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),
     )
 

@@ -16,9 +16,9 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, gamma
+from mercer.arrays import Flags, Floats, Indices, gamma
 from mercer.arrays import norm as norm_of
-from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.gram.ball import Ball
@@ -60,7 +60,7 @@ def joint_certificate(
     problem: JointProblem,
     beta: Floats,
     at: Ball,
-    proves: Proves,
+    gap_measures: Measures,
     precision: str,
     kept: tuple[float, float] = (0.0, 0.0),
 ) -> Certificate:
@@ -99,7 +99,7 @@ def joint_certificate(
         gap=gap,
         violation=float(problem.violations(beta, e, error=wrong).max(initial=missed)),
         kkt=kkt,
-        proves=proves,
+        gap_measures=gap_measures,
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
@@ -127,6 +127,23 @@ def _largest(values: Floats) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
+def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
+    """How far Σ_k α_ik exceeds C_i; a sum that is near it is taken exactly, and rounded once."""
+    out = np.zeros(len(C))
+    for i in np.flatnonzero(sums > C * (1 - 1e-9)).tolist():
+        out[i] = (1 + _EPS) * max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))
+    return out
+
+
+def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:
+    """The largest residuals of the box and of Σ_k β_ik = 0 over rows with these coefficients and bounds."""
+    alpha = np.maximum(-beta, 0.0)
+    alpha[np.arange(len(y)), y] = 0.0
+    wrong = np.where(np.arange(beta.shape[1]) == y[:, None], 0.0, beta)
+    outside = _beyond(alpha, alpha.sum(axis=1), C) if shared else (alpha - C[:, None]).max(axis=1, initial=0.0)
+    return max(float(wrong.max(initial=0.0)), float(outside.max(initial=0.0))), _largest(_missing(beta))
+
+
 def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
     """Each optimality condition by name with its largest residual.
 
@@ -143,14 +160,14 @@ def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
         slack = e.max(axis=1) - e[own]  # allowed only if the sample's multipliers reach its bound
         unpaid = np.where(beta[own] < problem.C, slack, 0.0)
         loose = np.where(alpha > 0, np.where(beta[own] < problem.C, 0.0, slack)[:, None] - g, 0.0).max(axis=1)
-        outside = np.maximum(outside, sums - problem.C)
+        outside = np.maximum(outside, _beyond(alpha, sums, problem.C))
     else:
         unpaid = np.where(alpha < problem.C[:, None], np.maximum(g, 0.0), 0.0).max(axis=1)
         loose = np.where(alpha > 0, np.maximum(-g, 0.0), 0.0).max(axis=1)
         outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
     return conditions(
         float(outside.max(initial=0.0)),
-        max(_largest(beta.sum(axis=1)), _largest(beta.sum(axis=0)) * problem.balanced),
+        max(_largest(_missing(beta)), (1 + _EPS) * _largest(sums_of(beta)) * problem.balanced),
         float(unpaid.max(initial=0.0)),
         float(loose.max(initial=0.0)),
     )

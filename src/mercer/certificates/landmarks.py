@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer.arrays import Floats, gamma
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.least_squares import ABOVE
 from mercer.gram.protocols import Doubt, Totals
 
@@ -95,7 +95,7 @@ def certify_landmarks(
     lam: float,
     precision: str = "float64",
     off: Floats | None = None,
-    proves: Proves = "optimality",
+    gap_measures: Measures = "optimality",
 ) -> Certificate:
     """One part per output, from gaps recomputed over the samples; `right` holds the norms ‖g‖.
 
@@ -113,7 +113,7 @@ def certify_landmarks(
                 gap=float(gap[k] + 2 * off[k]),
                 violation=float(relative[k]),
                 kkt={"normal equations": float(size[k]), ABOVE: float(gap[k])},
-                proves=proves,
+                gap_measures=gap_measures,
                 precision=precision,
                 b=(float(b[k]),),
             )

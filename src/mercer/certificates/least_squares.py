@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from mercer.arrays import Floats, gamma, sums_by
-from mercer.certificates.certificate import Certificate, Proves, conditions
+from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
@@ -96,7 +96,7 @@ def certify_outputs(
                 float(b[k]),
                 total=abs(float(totals[k])),
                 primal=0.5 * float(squares[k]),
-                distance=0.0,
+                distance=0.5 * float(apart[k] * apart[k]),
                 twist=twist[:, k],
                 off=float(off[k]),
                 below=float(below[k]),
@@ -106,7 +106,7 @@ def certify_outputs(
                 high=rest[:, k] + errors[:, k] + twist[:, k],
                 shift=(0.0, 0.0),
                 reach=reach,
-                proves=PROOF[gram.positive_definite],
+                gap_measures=PROOF[gram.positive_definite],
             )
             for k in range(problem.n_outputs)
         ]
@@ -159,7 +159,7 @@ def certificate_of_output(
     high: Floats,
     shift: tuple[float, float],
     reach: float,
-    proves: Proves,
+    gap_measures: Measures,
     above: float = math.inf,
     twist: Floats | float = 0.0,
     below: float | None = None,
@@ -168,16 +168,15 @@ def certificate_of_output(
 
     D is less than what the other numbers say by no more than `below`, or than `off`.
 
-    ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`; rounding of the sums of β moves f_β(x) by at most `twist`. What β
-    leaves, y − f_β − b − dβ, lies between `low` and `high`, plus a `shift` that all rows share, known up to its second
-    number.
+    ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`; rounding of the sums of β moves f_β(x) by at most `twist`. All that
+    is claimed holds for f and for f_β, whose residual is within rest + twist. What β leaves, y − f_β − b − dβ, lies
+    between `low` and `high`, plus a `shift` that all rows share, known up to its second number.
     """
     summed = 1 + max(_SLACK, of_sums(len(rest)))
     with np.errstate(over="ignore", invalid="ignore"):
+        rest = rest + 2 * twist
         shares = rest * rest * problem.weight
-        near = summed * (distance + float(np.sum(shares)) / (2 * problem.lam))
-        # ‖f − f_β‖² ≤ twist²/k(x, x) for the sample of the largest share, which rest + 2·twist covers.
-        gap = summed * (distance + float(np.sum((rest + 2 * twist) ** 2 * problem.weight)) / (2 * problem.lam))
+        near = gap = summed * (distance + float(np.sum(shares)) / (2 * problem.lam))
         if total:
             mean = abs(float(problem.weight @ residual)) / problem.mass + float(np.max(rest))
             # near = first + total·reach·√(2·near) at most, solved for near.
@@ -195,7 +194,7 @@ def certificate_of_output(
         gap=max(gap, primal - dual),
         violation=max(apart, outside),
         kkt={**conditions(0.0, total, outside, outside), ABOVE: min(above, near)},
-        proves=proves,
+        gap_measures=gap_measures,
         worst=int(np.argmax(shares)),
         b=(b,) if problem.bias else (),
     )
@@ -225,7 +224,7 @@ def limit_of_outputs(problem: LeastSquares, R: Ball, G: Ball, curvature: Floats,
                 gap=max(gain, high - (low - gain)),
                 violation=max(kkt.values()),
                 kkt=kkt,
-                proves="stationarity",
+                gap_measures="stationarity",
                 worst=int(np.argmax(gains)) if len(gains) else 0,
                 b=(float(b[k]),) if problem.bias else (),
             )

@@ -71,7 +71,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
             **conditions(box, abs(total) if problem.exact_bias else 0.0, outward, inward),
             "w is the combination Σβ_i x_i": float(np.abs(off).max(initial=0.0)),
         },
-        proves="optimality",
+        gap_measures="optimality",
         worst=worst,
         b=(b,) if problem.bias else (),
     )

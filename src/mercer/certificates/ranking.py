@@ -73,7 +73,7 @@ def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDua
         gap=0.0,
         violation=float(max(outward, inward)),
         kkt=conditions(box, float(e_beta.max(initial=0.0)), float(outward), float(inward)),
-        proves=PROOF[gram.positive_definite],
+        gap_measures=PROOF[gram.positive_definite],
     )
 
 

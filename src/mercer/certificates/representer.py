@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Precision, gamma, inner
-from mercer.certificates.certificate import Certificate, Proves
+from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import ABOVE, of_sums
 from mercer.gram.gram import Provable
@@ -129,7 +129,7 @@ def _certified(
             "dual feasibility: equality": sums if problem.bias else 0.0,
             ABOVE: gap,
         },
-        proves=_proof(gram.positive_definite, problem),
+        gap_measures=_proof(gram.positive_definite, problem),
         precision="float64" if is_known_convex(problem.loss) else "float64, the loss as it computes itself",
         b=(b,),
     )
@@ -203,7 +203,7 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
     return g, g, np.inf
 
 
-def _proof(positive_definite: str, problem: RepresenterProblem) -> Proves:
+def _proof(positive_definite: str, problem: RepresenterProblem) -> Measures:
     """What a gap of zero proves: a loss or penalty of the user's is convex on his word alone."""
     proof = PROOF[positive_definite]
     if proof == "stationarity" or (is_known_convex(problem.loss) and is_known_penalty(problem.penalty)):

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from mercer.arrays import Floats, Indices
-from mercer.certificates.certificate import Certificate, Proves, bounded_sum, conditions, weakest
+from mercer.certificates.certificate import Certificate, Measures, bounded_sum, conditions, weakest
 
 # What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
 # sum of their sizes.
@@ -25,7 +25,7 @@ class CertificateTable(Sequence[Certificate]):
     gap: Floats
     violation: Floats
     kkt: dict[str, Floats]
-    proves: Proves
+    gap_measures: Measures
     worst: Indices
     b: Floats  # a row per sub-problem
     precision: str = "float64"
@@ -58,7 +58,7 @@ class CertificateTable(Sequence[Certificate]):
             gap=float(self.gap[k]),
             violation=float(self.violation[k]),
             kkt={name: float(values[k]) for name, values in self.kkt.items()},
-            proves=self.proves,
+            gap_measures=self.gap_measures,
             precision=self.precision,
             worst=int(self.worst[k]),
             b=tuple(self.b[k].tolist()),
@@ -86,15 +86,15 @@ class CertificateTable(Sequence[Certificate]):
         primal, dual, gap, violation = np.zeros((4, n))
         kkt, worst = {name: np.zeros(n) for name in self.kkt}, np.zeros(n, dtype=np.intp)
         b = np.zeros((n, self.b.shape[1]))
-        whole = CertificateTable(primal, dual, gap, violation, kkt, self.proves, worst, b, self.precision)
+        whole = CertificateTable(primal, dual, gap, violation, kkt, self.gap_measures, worst, b, self.precision)
         whole.take(which, self)
         return whole
 
     def total(self) -> Certificate:
         """One certificate for all: sums of values, maxima of residuals, the weakest proof."""
-        proves, precision = weakest(
-            [(self.proves, self.precision)] * (len(self.others) < len(self))
-            + [(one.proves, one.precision) for one in self.others.values()]
+        gap_measures, precision = weakest(
+            [(self.gap_measures, self.precision)] * (len(self.others) < len(self))
+            + [(one.gap_measures, one.precision) for one in self.others.values()]
         )
         return Certificate(
             primal=bounded_sum(self.primal, 1),
@@ -102,7 +102,7 @@ class CertificateTable(Sequence[Certificate]):
             gap=bounded_sum(self.gap, 1),
             violation=float(self.violation.max()),
             kkt={name: float(values.max()) for name, values in self.kkt.items()},
-            proves=proves,
+            gap_measures=gap_measures,
             precision=precision,
             worst=int(self.worst[np.argmax(self.gap)]),
             b=tuple(self.b.ravel().tolist()),
@@ -118,8 +118,8 @@ class CertificateTable(Sequence[Certificate]):
 
     def told(self) -> dict[str, Any]:
         """The rest, as plain values."""
-        others = [[k, one.proves, one.precision] for k, one in self.others.items()]
-        return {"kkt": list(self.kkt), "proves": self.proves, "precision": self.precision, "others": others}
+        others = [[k, one.gap_measures, one.precision] for k, one in self.others.items()]
+        return {"kkt": list(self.kkt), "gap_measures": self.gap_measures, "precision": self.precision, "others": others}
 
     @classmethod
     def from_file(cls, numbers: Any, told: dict[str, Any]) -> CertificateTable:
@@ -135,19 +135,19 @@ class CertificateTable(Sequence[Certificate]):
             gap=columns[2],
             violation=columns[3],
             kkt=dict(zip(names, kkt, strict=True)),
-            proves=told["proves"],
+            gap_measures=told["gap_measures"],
             worst=rest[0].astype(np.intp),
             b=np.column_stack([np.empty((len(numbers), 0)), *rest[1:]]),
             precision=str(told["precision"]),
         )
-        for k, proves, precision in told["others"]:
-            one = {**table[int(k)].to_dict(), "proves": proves, "precision": precision}
+        for k, gap_measures, precision in told["others"]:
+            one = {**table[int(k)].to_dict(), "gap_measures": gap_measures, "precision": precision}
             table.others[int(k)] = Certificate.from_dict(one)
         Certificate.from_dict(table[0].to_dict())  # raises where words are not a certificate's
         return table
 
 
-def pair_certificates(findings: Any, paired: bool, proves: Proves) -> CertificateTable:
+def pair_certificates(findings: Any, paired: bool, gap_measures: Measures) -> CertificateTable:
     """The certificate of each pair from its row of findings; `paired` says that it has an equality, Σβ = 0."""
     losses, shares, total, worst, box, outward, inward, top, bottom, b, energy, gain, curved, wrong, to_gap, to_dual = (
         findings.T
@@ -162,7 +162,7 @@ def pair_certificates(findings: Any, paired: bool, proves: Proves) -> Certificat
         gap=(shares + to_gap) * (1 + _SHARE_OF_SUMS),
         violation=np.where(to_gap < np.inf, np.maximum(ends, 0.0), np.inf),
         kkt=conditions(box.copy(), total.copy() if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
-        proves=proves,
+        gap_measures=gap_measures,
         worst=worst.astype(np.intp),
         b=b[:, None].copy() if paired else np.empty((len(b), 0)),
     )

@@ -80,7 +80,7 @@ def certify_weights(
             high=tilt.high[:, k],
             shift=(float(shift[k]), float(shift_error[k])),
             reach=linear.reach,
-            proves="optimality",
+            gap_measures="optimality",
             above=float(above[k]),
         )
         for k in range(problem.n_outputs)

@@ -100,7 +100,8 @@ class Report:
             "hints": [as_options(hint) for hint in self.hints],
             "converged": bool(machine.converged_),
             "stop_reason": machine.stop_reason_,
-            "certificate": machine.certificate_.to_dict() | {"verdict": machine.certificate_.verdict},
+            "certificate": machine.certificate_.to_dict()
+            | {"proves": machine.certificate_.proves, "verdict": machine.certificate_.verdict},
         }
         return {key: _without_infinities(value) for key, value in plain.items()}
 

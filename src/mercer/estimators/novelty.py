@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
 from mercer.arrays import Data, Floats, Weights, inner
-from mercer.fitting.families.dual_machine import DualMachine, expect_squares, unit_of_kernel, unit_of_weights
+from mercer.fitting.families.dual_machine import DualMachine, expect_squares
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import NoveltyMethods
@@ -19,6 +19,7 @@ from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
+from mercer.solvers.dual.one_class import solve_one_class
 
 
 @shared_docs
@@ -41,6 +42,10 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
         %(samples alone)s
         """
         return super().fit(X, y, sample_weight)
+
+    def _task(self, problem: DualProblem) -> Task[DualProblem]:
+        solve = self._solver_around(solve_one_class)
+        return Task("", problem, solve, np.arange(problem.n_variables), around=solve_one_class)
 
     def _check_parameters(self) -> None:
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
@@ -93,8 +98,7 @@ class OneClassSVM(NoveltyDetector):
         weight = fit.merged.weight
         problem = one_class(weight, float(self.nu))
         expect_squares(weight)
-        unit = unit_of_kernel(fit) * unit_of_weights(weight)
-        return Tasks([Task("", problem, self._solver(), np.arange(len(weight)), unit=unit)])
+        return Tasks([self._task(problem)])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         (b,) = solved[0].certificate.b
@@ -156,7 +160,7 @@ class SVDD(NoveltyDetector):
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         weight = fit.merged.weight
         problem = data_description(fit.diagonal, weight, float(self.nu))
-        return Tasks([Task("", problem, self._solver(), np.arange(len(weight)), unit=unit_of_kernel(fit))])
+        return Tasks([self._task(problem)])
 
     def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         certificate, p = solved[0].certificate, solved[0].task.problem.p

@@ -187,6 +187,12 @@ class NuSVC(PairwiseClassifier):
             f"nu={given:.6g} is too small for {one.task.name}: the classes' reduced hulls meet in feature space, so "
             "that ρ = 0 and no f is left. "
         )
+        if part.positive_definite == "no" and self.nu != "auto":
+            raise ValueError(
+                f"nu={given:.6g} found no f for {one.task.name}: the solver ended where ‖w‖² = β'Kβ is zero or below, "
+                "so that ρ = 0. K is indefinite, so that this is no proof that reduced hulls meet, and another solver "
+                "may end elsewhere. Raise nu, use SVC, or a positive semi-definite kernel"
+            )
         best = at(largest)
         if best.solution.stop_reason == "no margin":
             if self.nu == "auto":

@@ -148,11 +148,20 @@ class RankSVM(RepresentedMachine):
 def _levels(y: ArrayLike | None, qid: Any) -> tuple[Indices, tuple[Indices, Indices]]:
     """A code for each (group, y), and the place of y among those of its group and the group, both from 0."""
     target = samples.numbers(y)
+    exact = np.asarray(y).ravel()
+    if exact.dtype.kind in "iu" and exact.shape == target.shape:  # whole numbers above 2⁵³ differ where floats do not
+        target = np.unique(exact, return_inverse=True)[1].ravel().astype(np.float64)
     if qid is None:
         qid = np.zeros(len(target))
     qid = np.asarray(qid)
     if qid.shape != target.shape:
         raise ValueError(f"qid has shape {qid.shape}, but y has {len(target)} entries: each sample has one group")
+    missing = np.flatnonzero([one is None or one != one for one in qid.tolist()])
+    if len(missing):
+        raise ValueError(
+            f"qid has no value in {len(missing)} of {len(qid)} rows (the first: {missing[0]}): the group of every "
+            "sample must be known; leave these rows out, or give each a group of its own"
+        )
     group = np.unique(qid, return_inverse=True)[1].ravel()
     order = np.lexsort((target, group))
     fresh = np.diff(group[order], prepend=-1) != 0

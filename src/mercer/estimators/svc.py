@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Floats, Indices, inner, megabytes
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.hulls import between_support_vectors
 from mercer.certificates.lagrangian import Lagrangian
 from mercer.data.labels import REST
 from mercer.errors import PROBABILITIES
@@ -201,17 +203,19 @@ class SVC(PairwiseClassifier):
         slack = "none" if self._hard else self.slack
         self._trained_as_ = {"slack": slack, "bias": self.bias, "multiclass": self.multiclass}
         if self._joint:
-            C = self._joint_price(fit)[:, None]
+            C = self._joint_price(fit)
             table = joint_table(solved[0])
-            own = own_table(table, fit, lambda: Bounds(C, C))
+            own = own_table(table, fit, lambda: Bounds(C[:, None], C[:, None]))
             self._conclude_tables(fit, outputs(table), outputs(own), outputs(solved[0].certificate.b))
-            allow_for_joint_copies(self, fit, solved, (table, own))
+            allow_for_joint_copies(self, fit, solved, (table, own), C)
             self.rkhs_norm_ = joint_norms(solved[0])
             return
         b = solved.biases(self.bias)
         if self._hard:
-            refuse_no_margin(fit, solved)
-            b = b if solved[0].task.place is None else bias_between(fit, solved)
+            refuse_no_margin(fit, solved, self.solver)
+            if solved[0].task.place is not None:
+                b, parts = bias_between(fit, solved), self.certificate_.parts or (self.certificate_,)
+                self.certificate_ = Certificate.total([between_support_vectors(part) for part in parts])
             self._conclude_pairs(fit, solved, lambda: Bounds(np.inf, np.inf), b)
         else:
             self._conclude_pairs(fit, solved, partial(self._box, fit), b)

@@ -101,8 +101,8 @@ def transduce(
     weight = known.astype(float)
     f = _decision(machine.fit(X, np.where(second, classes[1], classes[0]), sample_weight=weight), X)
     second[free[np.argsort(-f[free], kind="stable")[:count]]] = True
-    lower = _FIRST
-    upper = _FIRST * max(1, count) / max(1, len(free) - count)
+    lower = min(_FIRST, price)
+    upper = min(_FIRST * max(1, count) / max(1, len(free) - count), price)
     switches = 0
     while True:
         weight[free] = np.where(second[free], upper, lower)

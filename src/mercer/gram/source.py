@@ -102,8 +102,12 @@ def finite_values(values: Floats, kernel: Kernel) -> Floats:
     if not np.isfinite(values).all():
         raise FloatingPointError(
             f"{kernel!r} produced a non-finite value; its largest finite one here is "
-            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. Scale the features, or lower the "
-            f"degree, gamma or coef0"
+            f"{np.abs(values[np.isfinite(values)]).max(initial=0.0):.3g}. "
+            + (
+                "Lower its decay, or bound the length of what it counts"
+                if kernel.accepts == "sequences"
+                else "Scale the features, or lower the degree, gamma or coef0"
+            )
         )
     return values
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ from mercer.gram.stored_gram import StoredField, StoredGram
 from mercer.held_out.folds import Fold, SharedFolds
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.long_calls import WAKE_SECONDS
+from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_stored
 
 # What a variable of a pair takes: five numbers, a row and a group.
@@ -277,7 +278,12 @@ class _BatchFit:
         assert fold.fit is not None
         limits = fold.fit.limits.stop
         stop = replace(limits, tol=task.unit * limits.tol)
-        solution, certificate = solve_stored(task.problem, field, stop, task.solve)
+
+        def solve_on_field(problem: DualProblem, _: Gram, stop: Stop, start: Any = None, **options: Any) -> Any:
+            return solve_stored(problem, field, stop, task.solve)
+
+        solve = solve_on_field if task.around is None else partial(task.around, inner_solver=solve_on_field)
+        solution, certificate = solve(task.problem, field.gram, stop)
         b = Solved(task, solution, certificate).bias(getattr(machine, "bias", True))
         test = self._shared.rows[fold.test]
         offset = 0.0 if fold.fit.constant else b  # u has the constant feature's part already

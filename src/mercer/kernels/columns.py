@@ -84,6 +84,7 @@ class OnColumns(Composite):
         return self._with({"kernel": self.kernel.bind(self._part(X), sample_weight)})
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
+        check_same_width(X, Z)
         part = self._part(X)
         return self.kernel._values(part, part if Z is X else self._part(Z))
 

@@ -246,7 +246,8 @@ class Substrings(OfSequences):
                 if own == squares[length - 1]:  # and so for all longer ones
                     break
                 squares[length - 1] = own
-            out[i] = weights @ squares
+            with np.errstate(over="ignore"):  # whoever asked for the values tells it
+                out[i] = weights @ squares
         return out
 
     def _roundings(self, X: Samples) -> int:

@@ -126,8 +126,10 @@ class SearchGap:
             self._reason = "only machines for two classes have such a bound"
             return
         (task,) = fit.tasks
-        if task.certificate.proves != "optimality":
-            self._reason = f"the kernel is not known to be positive definite: a fit proves {task.certificate.proves}"
+        if task.certificate.gap_measures != "optimality":
+            self._reason = (
+                f"the kernel is not known to be positive definite: a fit proves {task.certificate.gap_measures}"
+            )
             return
         assert task.values is not None  # for mypy
         assert task.errors is not None

@@ -225,6 +225,10 @@ def _check_called_right(estimator: Any, X: Any) -> None:
         )
     if X is None:
         raise TypeError("tune needs samples: mercer.tune(estimator, X, y)")
+    if getattr(X, "shape", (1,))[:1] == (0,) or (isinstance(X, (list, tuple)) and not X):
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={np.shape(X)}) while a minimum of 1 is required by tune."
+        )
 
 
 def _queries(estimator: Any, machine: Any, groups: Any, qid: Any) -> Any:

@@ -48,9 +48,21 @@ def running_words(steps: int, support: int, violation: float, gap: float, shrunk
 
 def overflow(gram: Gram, bounds: Floats) -> FloatingPointError:
     """The error where a gradient is no longer a finite number."""
+    if not np.isfinite(bounds).all() and gram.positive_definite != "yes":
+        return unbounded_dual()
     return FloatingPointError(
         f"the gradient became non-finite: kernel values up to {gram.diagonal.max():.3g} overflow together with "
         f"bounds up to {bounds.max():.3g}. Scale the features or lower C"
+    )
+
+
+def unbounded_dual() -> FloatingPointError:
+    """The error where coefficients without a bound grow for ever, since K with the loss's curvature is indefinite."""
+    return FloatingPointError(
+        "the dual problem is unbounded: a squared slack or loss puts no bound on a coefficient, only 1/C on the "
+        "diagonal of K, and K with that is still indefinite, so that the objective grows for ever. Lower C until the "
+        "diagonal outweighs the smallest eigenvalue (check_kernel finds it), use a slack or loss that is not squared, "
+        "or a positive semi-definite kernel"
     )
 
 

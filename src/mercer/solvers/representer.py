@@ -76,7 +76,9 @@ def solve_representer(
     at = _Point(np.zeros(n), np.zeros(n)) if start is None else _Point(start.c, np.zeros(n), start.b)
     b = _best_bias(problem, np.zeros(n), at.b)
     # Where the optimum is zero, as for equal targets, no share of it can be reached: b is off by a few roundings.
-    floor = max(float(problem.curvature(problem.of(np.full(n, b))).sum()) * (16 * _EPS * b) ** 2, _EPS * _TINY)
+    floor = max(
+        float(problem.curvature(problem.of(np.full(n, b))).sum()) * (16 * _EPS * b) * (16 * _EPS * b), _EPS * _TINY
+    )
     at.b = b if start is None else at.b
     try:
         with _core.TimeLimit(stop.seconds - 2 * proof(np.ones(n))):  # the certificate takes two products with K

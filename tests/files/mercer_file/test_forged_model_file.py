@@ -83,7 +83,7 @@ def test_only_what_a_fit_learns_is_set(path, small, attribute):
         ("kkt", {"stationarity": "none"}),
         ("gap", None),
         ("b", ["0"]),
-        ("proves", "everything"),
+        ("gap_measures", "everything"),
         ("precision", 64),
         ("worst", 0.5),
         ("worst", True),

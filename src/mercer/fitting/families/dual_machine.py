@@ -52,6 +52,7 @@ from mercer.gram import rows_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
+from mercer.solvers.block_steps import unbounded_dual
 from mercer.solvers.linear.dual_kernel import linear_problem, solve_by_rows
 from mercer.solvers.linear.newton import few_columns
 from mercer.solvers.solver import Solver, choose_solver
@@ -140,6 +141,8 @@ class DualMachine(MachineMethods, Machine):
         super()._record_end(solved)
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
+            if proof.gap_measures != "optimality" and not np.isfinite(solved.upper).all():
+                raise unbounded_dual()
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
                 "or coefficients are too large together; scale the features or the weights, or lower C"
@@ -289,10 +292,10 @@ def _keys_and_targets(fit: Fit) -> tuple[Any, Any]:
 
 
 # --- what `tol` is measured in ----------------------------------------------------------------------------------------
-# 1, in the scale of f, or less where all that f could tell apart is smaller than that. A machine with a price C
-# measures f in labels ±1 or in the unit of y, and one without in the unit of the kernel. So with targets of size 1e-4,
-# or features in kilometres instead of metres, an absolute tolerance would be met before training has begun. The unit is
-# never above 1: a fit that converged has a violation of at most `tol`.
+# 1, in the scale of f, or less where all that f could tell apart is smaller than that. A machine with a penalty C
+# measures f in labels ±1 or in the unit of y; for one without C see mercer.solvers.dual.one_class. With targets of size
+# 1e-4 an absolute tolerance would be met before training has begun. The unit is never above 1: a fit that converged has
+# a violation of at most `tol`.
 
 # A spread below this share of the values is rounding, or near enough that no tolerance relative to it could be met.
 _RESOLVED_SHARE = 1e-9
@@ -310,24 +313,6 @@ def unit_of_targets(y: Floats, weight: Floats) -> float:
     scaled, share = y / largest, weight / weight.sum()
     deviation = float(np.sqrt(share @ (scaled - share @ scaled) ** 2))
     return min(1.0, largest * max(deviation, _RESOLVED_SHARE))
-
-
-def unit_of_kernel(fit: Fit) -> float:
-    """Half the largest squared distance of a sample from the first one in feature space, at most 1."""
-    gram = fit.gram()
-    largest = float(np.abs(gram.diagonal).max())
-    if largest < _SMALLEST:
-        return 1.0
-    first = np.zeros(gram.n)
-    first[0] = 1.0
-    with_first = gram.product(first)
-    square = float((0.5 * (gram.diagonal + gram.diagonal[0]) - with_first).max())
-    return min(1.0, max(square, _RESOLVED_SHARE * largest))
-
-
-def unit_of_weights(weight: Floats) -> float:
-    """The largest weight, at most 1: the coefficients of machines without C, and with them f, grow with the weights."""
-    return min(1.0, float(weight.max()))
 
 
 def expect_squares(weight: Floats) -> None:

@@ -249,7 +249,7 @@ def bias_between(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
     return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
 
 
-def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem]) -> None:
+def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> None:
     """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
 
     Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding
@@ -260,10 +260,10 @@ def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem]) -> None:
     for one in solved:
         proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
         if not proven:
-            raise _no_margin(fit, one, separates)
+            raise _no_margin(fit, one, separates, solver)
 
 
-def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool) -> NotSeparableError:
+def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
     beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
     meet = reason == "no margin" and not separates
     # Of a regularised b the constant feature is part of the space, so that the two sides weigh the same there.
@@ -287,11 +287,16 @@ def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool) -> NotSepara
             f"{'a bias, ' if through_origin else ''}or a richer kernel"
         )
     else:
-        cure = {"max_iter": "Raise max_iter", "max_time": "Raise max_time", "stalled": "Use solver='auto'"}
+        plain = "Scale the features, raise gamma"
+        cure = {
+            "max_iter": "Raise max_iter",
+            "max_time": "Raise max_time",
+            "stalled": plain if solver == "auto" else "Use solver='auto'",
+        }
         text = (
             f"C=inf, the hard margin: whether {name} can be separated is undecided "
             f"({reason if reason in cure else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
-            f"{cure.get(reason, 'Scale the features, raise gamma')}, or use a finite C"
+            f"{cure.get(reason, plain)}, or use a finite C"
         )
     return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
 

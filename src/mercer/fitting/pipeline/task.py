@@ -26,6 +26,7 @@ from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.solution import Solution, Solve, Stop, StopReason
 from mercer.solvers.active_set.walk import exactly
 from mercer.solvers.dual.pairs import PairResults, fitting_pairs, solve_together
+from mercer.solvers.solver import Solver
 
 if TYPE_CHECKING:
     from mercer.solvers.pegasos.descent import Space
@@ -51,6 +52,7 @@ class Task(Generic[P]):
     )
     unit: float = 1.0  # of `tol`: what a violation of 1 is worth in this problem's scale
     place: Callable[[int], Place] | None = None  # from a number of threads; None: the fit's Gram matrix
+    around: Solver | None = None  # what calls another solver (`inner_solver`) until the problem's own criterion is met
 
     @property
     def rows(self) -> Indices:

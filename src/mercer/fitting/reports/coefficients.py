@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, Indices, freeze, host, sums_by
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.copies import Lacking, Variables, allowing_for_copies, joint_allowing_for_copies
+from mercer.certificates.joint import published_residuals
 from mercer.data.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.data.merging import Merged
 from mercer.data.table import Table
@@ -163,20 +164,24 @@ def allow_for_copies(
 
 
 def allow_for_joint_copies(
-    machine: Machine, fit: Fit, solved: Solutions[JointProblem], tables: tuple[Table, Table]
+    machine: Machine, fit: Fit, solved: Solutions[JointProblem], tables: tuple[Table, Table], C: Floats
 ) -> None:
-    """The same for a joint machine, whose tables have a column for each class."""
+    """Let the certificate of a joint machine hold for the caller's rows too; its tables have a column for each class.
+
+    `C` is that of each merged sample, for a weight of 1.
+    """
     if fit.merged.unique:
         return
     table, own = tables
     apart, n_classes = lacking(table.data, own.data, _entries_of(table, own, fit.merged.member)), table.n_columns
-    if apart.any():
-        problem, beta = solved[0].task.problem, solved[0].solution.beta
-        r = np.sqrt(fit.gram().proof.reach ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
-        sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
-        off = Lacking(sums, lengths, np.zeros(n_classes))
-        found = joint_allowing_for_copies(machine.certificate_, off, problem, beta, r)
-        _conclude_certificate(machine, fit, solved, found)
+    problem, beta, merged = solved[0].task.problem, solved[0].solution.beta, fit.merged
+    r = np.sqrt(fit.gram().proof.reach ** 2 * (1 + 1e-15) + problem.shift) * (1 + 1e-15)
+    sums, lengths = (sums_by(table.indices, values, n_classes) for values in (apart, apart * r[table.rows]))
+    bounds = C[merged.member] * merged.own_weight
+    residuals = published_residuals(own.toarray(), problem.y[merged.member], bounds, problem.shared)
+    off = Lacking(sums, lengths, np.zeros(n_classes))
+    found = joint_allowing_for_copies(machine.certificate_, off, problem, beta, r, residuals)
+    _conclude_certificate(machine, fit, solved, found)
 
 
 def _conclude_certificate(machine: Machine, fit: Fit, solved: Solutions[Any], found: Certificate) -> None:

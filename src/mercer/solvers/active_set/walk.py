@@ -339,9 +339,13 @@ def exactly(solve: Solve) -> Solve:
 
 
 def _can_settle(problem: DualProblem, gram: Gram, solution: Solution) -> bool:
-    """One b at most, a positive semi-definite matrix, and free variables whose inverse takes at most about a second."""
+    """One b at most, a positive semi-definite matrix, and free variables whose inverse takes at most about a second.
+
+    A hard margin, without bounds, has a proof of its own, that of its hulls.
+    """
     up, low = problem.movable(solution.beta)
-    return len(problem.totals) <= 1 and gram.positive_definite != "no" and int((up & low).sum()) <= 2000
+    hard = bool((np.isinf(problem.upper - problem.lower) & (problem.d == 0)).any())
+    return len(problem.totals) <= 1 and not hard and gram.positive_definite != "no" and int((up & low).sum()) <= 2000
 
 
 def without(problem: DualProblem, walk: Walk, segment: Segment, variables: Sequence[int], share: float) -> Walk:

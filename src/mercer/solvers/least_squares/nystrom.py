@@ -118,16 +118,16 @@ def solve_nystrom(
     C, b, now, primal = last.found
     b = b + now.mean / now.weight if problem.bias else b
     method: Method = "normal equations" if sample is None else "conjugate gradients"
-    proves = PROOF[cross.kernel.positive_definite]
+    measured = PROOF[cross.kernel.positive_definite]
     if once:
         words = "float64, from sums over the samples whose rounding is not counted"
-        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, words, proves=proves)
+        certificate = certify_landmarks(last.gap, white.right, primal, b, lam, words, gap_measures=measured)
     else:
         now, doubt = cross.proof(C, b)
         R, primal = white.residual(replace(now, pull=targets.pull, mean=np.zeros(outputs)), alpha)  # at this b
         own = cross.value_error + gamma(cross.m + 2)
         worst = doubted(R, alpha, C, lam, (L, jitter), own, now, doubt, problem.bias)
-        certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, proves)
+        certificate = certify_landmarks(worst.gap, white.right, primal, b, lam, "float64", worst.value, measured)
         if reason == "converged" and not (worst.gap <= np.maximum(share * primal, floor)).all():
             reason = "rounding floor"
     return LandmarkSolution(C, b, steps, reason, method, jitter), certificate

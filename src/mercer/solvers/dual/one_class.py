@@ -1,0 +1,79 @@
+"""Machines of one class, solved until the violation is small beside the values of f.
+
+The coefficients of such a machine add up to a mass that ν and the weights fix, and f = Kβ + b grows with it: with
+ν = 10⁻⁶ no f is as large as tol. So tol is measured in
+
+    min(1, spread, length),   spread = Σβ_i k(x_i, x_i) − β'Kβ/mass,   length = β'Kβ/mass
+
+`spread` is the mass times the mean squared distance of the support vectors from their mean, and says how much f can
+vary. `length` is the mean of ⟨w, φ(x)⟩ over the support vectors. It counts where p = 0: then the gap is at most mass
+times the violation, and the dual value ½ mass·length. Both depend on the solution alone, not on the samples' order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from mercer.arrays import Floats, inner
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.novelty import with_best_bias
+from mercer.gram.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+from mercer.solution import Solution, Stop
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solver import Solver
+
+# The least spread and length, as shares of mass times the largest k(x, x): less is rounding, and the length of samples
+# around the origin, where w = 0 is the solution.
+_LEAST_SPREAD, _LEAST_LENGTH = 1e-9, 1e-4
+# The smallest factor from one tolerance to the next, and how often a gap alone asks for a smaller one.
+_TOL_FACTOR = 1e-2
+_FOR_GAP, _TIMES_FOR_GAP = 0.1, 3
+
+
+def solve_one_class(
+    problem: DualProblem,
+    gram: Gram,
+    stop: Stop,
+    start: Floats | None = None,
+    *,
+    shrinking: bool = True,
+    inner_solver: Solver = solve_certified,
+) -> tuple[Solution, Certificate]:
+    """Solve until the violation is at most `stop.tol` in the unit above, and the relative gap at most twice that."""
+    mass = float(problem.totals[0])
+    top = mass * float(np.abs(gram.diagonal).max())
+    tol, steps, for_gap = stop.tol * min(1.0, top) or stop.tol, 0, 0
+    while True:
+        asked = dataclasses.replace(stop.after(steps), tol=tol)
+        solution, certificate = inner_solver(problem, gram, asked, start, shrinking=shrinking)
+        start, steps = solution.beta, steps + solution.steps
+        solution = dataclasses.replace(solution, steps=steps)
+        unit = _unit(problem, gram, solution, mass, top)
+        wanted, reason = stop.tol * unit, solution.stop_reason
+        if certificate.violation > wanted:
+            if reason != "converged" or not tol > wanted:  # no smaller tolerance can be met
+                return solution, certificate
+            tol = max(wanted, _TOL_FACTOR * tol)
+            continue
+        allowed = stop.tol * max(2 * abs(certificate.dual), mass * unit)
+        if certificate.gap > allowed:
+            certificate = with_best_bias(problem, gram.proof, solution.beta, certificate)
+        if certificate.gap > allowed and reason == "converged" and for_gap < _TIMES_FOR_GAP:
+            tol, for_gap = _FOR_GAP * min(tol, wanted), for_gap + 1
+            continue
+        if reason in ("rounding floor", "stalled") and stop.met(certificate):
+            solution = dataclasses.replace(solution, stop_reason="converged")
+        return solution, certificate
+
+
+def _unit(problem: DualProblem, gram: Gram, solution: Solution, mass: float, top: float) -> float:
+    """The unit of tol, from 0 to 1."""
+    beta, u = solution.beta, solution.u
+    if not top > 0 or u is None:
+        return 1.0
+    length = inner(beta, u) / mass
+    spread = max(inner(beta, gram.diagonal) - length, _LEAST_SPREAD * top)
+    return min(1.0, spread, np.inf if problem.p.any() else max(length, _LEAST_LENGTH * top))
