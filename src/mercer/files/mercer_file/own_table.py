@@ -198,7 +198,12 @@ class _Results(Kind):
         known = isinstance(results, dict) and isinstance(results.get("params"), list)
         expect(known, f"{name} must have the points of a search")
         columns = {}
-        for parameter in sorted({key for point in results["params"] for key in point}):
+        names = sorted({key for point in results["params"] for key in point})
+        # A column for each name: as much as all points have, unless each point has names of its own.
+        entries = sum(map(len, results["params"]))
+        most = 16 * entries + 10_000
+        expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
+        for parameter in names:
             column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
             for k, point in enumerate(results["params"]):
                 if parameter in point:
