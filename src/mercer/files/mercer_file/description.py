@@ -322,7 +322,8 @@ class _Reader:
         self.budget.take(_PER_KERNEL, where)
         params = replace(self, other=None).value(told["params"], where)
         known = isinstance(params, dict) and set(params) <= set(found._get_param_names())
-        expect(known, f"{where}: {params!r:.200} are not parameters of {found.__name__}")
+        if not known:  # a text of the parameters of a tree of kernels is made for an error only
+            raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {found.__name__}")
         return found(**params)
 
 

@@ -285,7 +285,7 @@ def check_parameters(params: Any) -> None:
     expect(isinstance(params, dict), "an estimator has parameters by name")
     for name, value in params.items():
         count = _n_plain(value)
-        expect(count is not None, f"{name!r:.60} cannot be {type(value).__name__} {value!r:.60}")
+        expect(count is not None, f"{name!r:.60} is no number, word, kernel, array or list of such")
         expect(count is None or count <= _MOST_ITEMS, f"{name!r:.60} holds more than {_MOST_ITEMS} values")
 
 

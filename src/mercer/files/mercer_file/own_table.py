@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.data.labels import REST, planes
+from mercer.errors import ModelFormatError
 from mercer.files.scikit.checks import Fitted, Model, Plain
 from mercer.files.scikit.table import Row, row
 from mercer.fitting.pipeline.state import (
@@ -70,8 +71,8 @@ class Declared(Kind):
             value = plain[field]
             if wanted in _NESTED:
                 value = _NESTED[wanted].from_plain(field, plain, model)
-            else:
-                expect(_TYPES[wanted](value), f"{field} of {name} must be {wanted}, not {value!r:.40}")
+            elif not _TYPES[wanted](value):
+                raise ModelFormatError(f"{field} of {name} must be {wanted}, not {value!r:.40}")
             values[field] = value
         return kind(**values)
 
