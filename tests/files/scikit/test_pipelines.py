@@ -19,7 +19,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import mercer
@@ -320,3 +320,22 @@ def test_votes_for_a_class_beyond_the_last(path):
         path.write_bytes(put_together(document, changed))
         with pytest.raises(ModelFormatError, match="numbers of classes_"):
             mercer.load(path)
+
+
+@pytest.mark.parametrize("forged", [[0.0, np.nan, 1.0, 2.0], [np.nan, 0.0, 1.0, 2.0], [0.0, 2.0, 1.0, np.nan]])
+def test_categories_in_an_order_that_bisection_misreads_are_refused(path, forged):
+    """scikit-learn itself, given such categories, answers other codes than those of the categories' places."""
+    column = np.array([[0.0], [1.0], [2.0], [np.nan]] * 4)
+    model = make_pipeline(OneHotEncoder(), mercer.SVC()).fit(column, [0, 1, 0, 1] * 4)
+    mercer.save(model, path)
+    document, arrays = taken_apart(path.read_bytes())
+    [number] = [k for k, entry in enumerate(document["arrays"]) if "categories_" in entry["name"]]
+    assert np.frombuffer(arrays[number]).tolist()[:3] == [0.0, 1.0, 2.0]
+    arrays[number] = np.array(forged).tobytes()
+    path.write_bytes(put_together(document, arrays))
+    with pytest.raises(ModelFormatError, match="must ascend, each value once"):
+        mercer.load(path)
+    model[0].categories_[0] = np.array(forged)
+    codes = model[0].transform(column[:4]).toarray().argmax(axis=1)
+    right = [next(k for k, c in enumerate(forged) if c == v or (np.isnan(c) and np.isnan(v))) for v in column[:4, 0]]
+    assert codes.tolist() != right
