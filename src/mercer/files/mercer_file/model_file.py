@@ -28,6 +28,7 @@ from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
+from mercer.files.mercer_file.feature_maps import FEATURE_MAPS
 from mercer.files.mercer_file.own_table import OWN
 from mercer.files.scikit.checks import CONFIG, Fitted, Plain
 from mercer.files.scikit.table import SCIKIT, Row
@@ -41,7 +42,7 @@ _OUTPUT: Final = "_sklearn_output_config"
 _PER_ESTIMATOR: Final = 4096  # bytes of an object with its parameters
 _MOST_ITEMS: Final = 10_000  # in a parameter that is a list or a dictionary
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-_TABLE: Final = SCIKIT | OWN
+_TABLE: Final = SCIKIT | OWN | FEATURE_MAPS
 # What an error names: the names without an underscore, which users can import.
 _TOLD: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
 
@@ -78,7 +79,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Array] = {}
     described = describe_model(model, arrays)
     if not machines_in(model):
-        raise TypeError(f"{type(model).__name__} holds no estimator of mercer's, and a .mercer file is for those")
+        raise TypeError(
+            f"{type(model).__name__} holds no estimator of mercer's that predicts, groups or makes components, and a "
+            ".mercer file is for those; save it in a Pipeline with one, or alone with pickle or joblib"
+        )
     content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": described}
     views = {name: array.view() for name, array in arrays.items()}  # those of the model may stay writeable
 
