@@ -19,9 +19,10 @@ Every name is looked up in a list of this package, and none is a module or a pat
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import UserList
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Final
@@ -200,11 +201,11 @@ class _Reader:
 
     def value(self, told: Any, where: str) -> Any:
         if isinstance(told, list):
-            return [self.value(item, _inside(where, i)) for i, item in enumerate(told)]
+            return self._values(told, where)
         if not isinstance(told, dict):
             return told
         if "$" not in told:
-            return {key: self.value(item, _inside(where, key)) for key, item in told.items()}
+            return dict(zip(told, self._values(told.values(), where, told), strict=True))
         kind = told["$"]
         if kind == "estimator" and self.other is not None:
             return self.other(told, self.arrays, where, self.budget)
@@ -219,7 +220,14 @@ class _Reader:
         expect(isinstance(told["items"], list), f"{where}: its items must be a list")
         # Only tuples and dictionaries may hold models.
         reader = self if told["$"] in ("tuple", "dict") else replace(self, other=None)
-        return [reader.value(item, _inside(where, i)) for i, item in enumerate(told["items"])]
+        return reader._values(told["items"], where)
+
+    def _values(self, told: Iterable[Any], where: str, keys: Iterable[object] | None = None) -> list[Any]:
+        """The value of each item; what stands for itself needs no place for an error."""
+        return [
+            self.value(item, _inside(where, key)) if isinstance(item, (list, dict)) else item
+            for key, item in zip(itertools.count() if keys is None else keys, told, strict=False)
+        ]
 
     def _float(self, told: Told, where: str) -> float:
         value = told["value"]
