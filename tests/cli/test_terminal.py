@@ -74,7 +74,12 @@ def test_exit_codes(data, monkeypatch, capsys):
 
 # --- text of files ---------------------------------------------------------------------------------------------------
 
-OBEYED = [*map(chr, range(32)), *map(chr, range(127, 160)), *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))]
+OBEYED = [
+    *map(chr, range(32)),
+    *map(chr, range(127, 160)),
+    *map(chr, range(0x202A, 0x202F)),
+    *map(chr, range(0x2066, 0x206A)),
+]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[Hverdict proves \x9b1m\u202eoptimality\u2069"
 
 
@@ -91,7 +96,9 @@ def test_labels_and_names_of_files_paint_nothing(tmp_path, monkeypatch, capfd):
     """Forged labels, columns and file names through every command that prints them."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    rows = [(x, "red" if k % 2 else HOSTILE, f"{HOSTILE}1" if x > 0 else "b") for k, x in enumerate(rng.normal(size=60))]
+    rows = [
+        (x, "red" if k % 2 else HOSTILE, f"{HOSTILE}1" if x > 0 else "b") for k, x in enumerate(rng.normal(size=60))
+    ]
     with open("t.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([HOSTILE + "x", "colour", "kind"])
@@ -121,7 +128,7 @@ def test_predictions_are_data_in_a_pipe_and_text_on_a_terminal(tmp_path, monkeyp
     write_libsvm(X, [0, 0, 1, 1], "rows")
     assert main(["predict", "--plain", "rows", "m.mercer", "-"]) == 0
     assert "a\x1b[2J\n" in capfd.readouterr().out
-    shown, printed, code = on_a_terminal(["predict", "--plain", "rows", "m.mercer", "-"], tmp_path)
+    shown, printed, _code = on_a_terminal(["predict", "--plain", "rows", "m.mercer", "-"], tmp_path)
     assert "a\\x1b[2J" in shown + printed
 
 

@@ -130,7 +130,12 @@ def test_it_serves_one_page_on_the_loopback_address() -> None:
                 assert answer.read().decode() == toy.page()
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(found[1] + "etc/passwd", timeout=20)
-            for host, status in (("evil.example", 403), ("127.0.0.1", 403), ("", 403), (f"localhost:{port(found)}", 200)):
+            for host, status in (
+                ("evil.example", 403),
+                ("127.0.0.1", 403),
+                ("", 403),
+                (f"localhost:{port(found)}", 200),
+            ):
                 assert asked(port(found), "GET", host)[0] == status
             assert asked(port(found), "HEAD", f"127.0.0.1:{port(found)}") == (200, b"")
         finally:

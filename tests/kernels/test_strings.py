@@ -105,7 +105,7 @@ def test_what_cannot_be(make, message):
 
 
 def test_the_ceiling_of_mismatches_is_the_count_of_strings():
-    """letters^mismatches·C(length, mismatches), counted: as many ways to choose places and letters, repeats included."""
+    """letters^mismatches·C(length, mismatches), counted: as many ways to choose places and letters."""
     for length, mismatches, alphabet in ((6, 2, "ACDEFGHIKLMNPQRSTVWY"), (10, 3, "ACGT"), (5, 1, "ab"), (14, 13, "a")):
         ways = len(alphabet) ** mismatches * sum(1 for _ in combinations(range(length), mismatches))
         assert ways <= 10_000

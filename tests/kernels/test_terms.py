@@ -104,7 +104,9 @@ def test_terms_end_where_the_core_has_no_more_coefficients():
         product, more = (one * other).terms(3), (one * other * Linear()).terms(3)
         if degree < coefficients:
             [term] = product
-            np.testing.assert_allclose(term.polynomial, [math.comb(degree, k) / 2**k for k in range(degree + 1)], rtol=1e-14)
+            np.testing.assert_allclose(
+                term.polynomial, [math.comb(degree, k) / 2**k for k in range(degree + 1)], rtol=1e-14
+            )
         else:
             assert product is None
         assert (more is None) == (degree + 1 >= coefficients)

@@ -97,7 +97,7 @@ def test_a_million_columns_are_refused_and_fifty_thousand_read_in_a_moment():
     def table(width):
         return (",".join(f"c{k}" for k in range(width)) + "\n" + ",".join("1" for _ in range(width)) + "\n").encode()
 
-    with pytest.raises(ValueError, match="has 1,000,000 columns.*as LIBSVM text"):
+    with pytest.raises(ValueError, match=r"has 1,000,000 columns.*as LIBSVM text"):
         read_csv(table(1_000_000), "t", UNKNOWN, UNKNOWN)
     begun = time.process_time()
     assert len(read_csv(table(50_000), "t", UNKNOWN, UNKNOWN).header) == 50_000

@@ -140,7 +140,7 @@ def _server(text: str, port: int) -> ThreadingHTTPServer:
         def _answer(self) -> bool:
             """Send the headers of the page, or an error."""
             # Any name of the web can be made to mean 127.0.0.1; a page of that name must not read this one.
-            here = self.server.server_address[1]
+            here = self.connection.getsockname()[1]
             if self.headers.get("Host", "") not in (f"127.0.0.1:{here}", f"localhost:{here}"):
                 self.send_error(403, "this page is for 127.0.0.1 and localhost")
                 return False

@@ -186,7 +186,8 @@ class Mismatch(OfSequences):
     def _n_near(self) -> int:
         """At most so many strings are within the mismatches of another; anything above the most allowed is one."""
         few = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) is far above
-        return len(self.alphabet) ** min(int(self.mismatches), 14) * math.comb(int(self.length), few)
+        letters = len(self.alphabet) ** min(int(self.mismatches), 14)
+        return int(letters * math.comb(int(self.length), few))
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
         for x in X:
@@ -341,7 +342,9 @@ class Subsequences(OfSequences):
         if self.length > (longest := _longest(X)):
             return np.zeros(len(X))
         rows = min(len(X), DIAGONAL_ROWS)
-        self._expect_memory(32 * rows * (longest + 1) * (int(self.length) + 1), f"{self.length} lengths of {rows} strings")
+        self._expect_memory(
+            32 * rows * (longest + 1) * (int(self.length) + 1), f"{self.length} lengths of {rows} strings"
+        )
         return in_row_blocks(lambda rows: self._of_pairs(_padded(rows, 1), _padded(rows, 2)), X, DIAGONAL_ROWS)
 
     def _of_pairs(self, x: NDArray[Any], z: NDArray[Any]) -> Floats:

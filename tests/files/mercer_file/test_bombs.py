@@ -44,11 +44,16 @@ MODELS = {
     "quantiles": lambda: (make_pipeline(QuantileTransformer(n_quantiles=5), mercer.SVC()).fit(X, SIDES), X),
     "levels": lambda: (make_pipeline(OneHotEncoder(), mercer.LinearSVC()).fit(LEVELS, [0, 1, 0, 1] * 3), LEVELS),
     "columns": lambda: (
-        make_pipeline(make_column_transformer((StandardScaler(), [0]), (StandardScaler(), [1, 2])), mercer.SVC()).fit(X, SIDES),
+        make_pipeline(make_column_transformer((StandardScaler(), [0]), (StandardScaler(), [1, 2])), mercer.SVC()).fit(
+            X, SIDES
+        ),
         X,
     ),
     "words": lambda: (make_pipeline(TfidfVectorizer(), mercer.LinearSVC()).fit(TEXTS, [0, 1] * 4), TEXTS),
-    "hashes": lambda: (make_pipeline(HashingVectorizer(n_features=64), mercer.LinearSVC()).fit(TEXTS, [0, 1] * 4), TEXTS),
+    "hashes": lambda: (
+        make_pipeline(HashingVectorizer(n_features=64), mercer.LinearSVC()).fit(TEXTS, [0, 1] * 4),
+        TEXTS,
+    ),
     "votes": lambda: (VotingClassifier([("a", mercer.SVC()), ("b", mercer.LinearSVC())]).fit(X, SIDES), X),
     "search": lambda: (mercer.TunedSVC({"C": [1.0, 2.0]}, cv=2).fit(X, SIDES), X),
     "calibrated": lambda: (mercer.SVC().fit(X, SIDES).calibrate(X, SIDES, cv=2), X),
@@ -108,9 +113,13 @@ for name, model, at in [
     ("results", "search", ("model", "fitted", "cv_results_", "params")),
 ]:
     bomb(f"padded strings: {name}", model, *at, value=lambda: strings(PADDED))
-bomb("padded strings: inside a kernel", "svc", *PARAMS, "kernel", value=lambda: kernel("Gaussian", gamma=strings(PADDED)))
+bomb(
+    "padded strings: inside a kernel", "svc", *PARAMS, "kernel", value=lambda: kernel("Gaussian", gamma=strings(PADDED))
+)
 bomb("padded strings: in a tuple", "svc", *PARAMS, "C", value=lambda: {"$": "tuple", "items": [strings(PADDED)]})
-bomb("padded strings: a hundred arrays", "svc", *PARAMS, "C", value=lambda: [strings(["x" * 5_000, *["a"] * 200])] * 100)
+bomb(
+    "padded strings: a hundred arrays", "svc", *PARAMS, "C", value=lambda: [strings(["x" * 5_000, *["a"] * 200])] * 100
+)
 bomb("many strings as objects", "svc", *FITTED, "classes_", value=lambda: strings(["a"] * 200_000, as_objects=True))
 
 # JSON that is short and large in memory.
@@ -124,22 +133,50 @@ bomb("JSON: wide characters", "svc", *FITTED, "classes_", value=lambda: strings(
 bomb("JSON: backslashes", "svc", *PARAMS, "C", value=lambda: "\\" * 1_000_001)
 bomb("JSON: quotes", "svc", *PARAMS, "C", value=lambda: '"' * 1_000_001)
 bomb("JSON: structure in a string", "svc", *PARAMS, "C", value=lambda: "{},[]:" * 300_000)
-bomb("JSON: pairs", "svc", *PARAMS, "class_weight", value=lambda: {"$": "dict", "items": [[k, 0] for k in range(50_000)]})
+bomb(
+    "JSON: pairs", "svc", *PARAMS, "class_weight", value=lambda: {"$": "dict", "items": [[k, 0] for k in range(50_000)]}
+)
 bomb("JSON: tuples", "svc", *PARAMS, "C", value=lambda: [{"$": "tuple", "items": []}] * 20_000)
 bomb("JSON: infinities", "svc", *PARAMS, "C", value=lambda: [{"$": "float", "value": "inf"}] * 20_000)
 bomb("JSON: scalars", "svc", *PARAMS, "C", value=lambda: [{"$": "scalar", "dtype": "<f8", "value": 0.5}] * 15_000)
 bomb("JSON: slices", "svc", *PARAMS, "C", value=lambda: [{"$": "slice", "items": [0, 1, 2]}] * 15_000)
-bomb("JSON: objects", "svc", *PARAMS, "C", value=lambda: {"$": "objects", "shape": [200_000], "items": [None] * 200_000})
+bomb(
+    "JSON: objects", "svc", *PARAMS, "C", value=lambda: {"$": "objects", "shape": [200_000], "items": [None] * 200_000}
+)
 bomb("JSON: long names that lead to many values", "svc", *PARAMS, "C", value=lambda: {"k" * 500_000: [0] * 200_000})
 bomb("JSON: nested long names", "svc", *PARAMS, "C", value=lambda: chain(200, 0, lambda inner: {"k" * 3_000: inner}))
 bomb("JSON: arrays of no bytes", "svc", *PARAMS, "C", value=lambda: {"$": "objects", "shape": [0, 2**40], "items": []})
 
 # Trees, deep and wide.
 for depth in (100, 300, 900, 5_000):
-    bomb(f"a chain of {depth} kernels", "svc", *PARAMS, "kernel", value=lambda d=depth: chain(d, GAUSS, lambda k: kernel("Sum", left=k, right=GAUSS)))
-    bomb(f"{depth} kernels one inside another", "svc", *FITTED, "kernel_", value=lambda d=depth: chain(d, GAUSS, lambda k: kernel("Power", kernel=k, exponent=2)))
-    bomb(f"{depth} lists one inside another", "svc", *PARAMS, "C", value=lambda d=depth: chain(d, 0, lambda inner: [inner]))
-    bomb(f"{depth} tuples one inside another", "svc", *PARAMS, "C", value=lambda d=depth: chain(d, 0, lambda inner: {"$": "tuple", "items": [inner]}))
+    bomb(
+        f"a chain of {depth} kernels",
+        "svc",
+        *PARAMS,
+        "kernel",
+        value=lambda d=depth: chain(d, GAUSS, lambda k: kernel("Sum", left=k, right=GAUSS)),
+    )
+    bomb(
+        f"{depth} kernels one inside another",
+        "svc",
+        *FITTED,
+        "kernel_",
+        value=lambda d=depth: chain(d, GAUSS, lambda k: kernel("Power", kernel=k, exponent=2)),
+    )
+    bomb(
+        f"{depth} lists one inside another",
+        "svc",
+        *PARAMS,
+        "C",
+        value=lambda d=depth: chain(d, 0, lambda inner: [inner]),
+    )
+    bomb(
+        f"{depth} tuples one inside another",
+        "svc",
+        *PARAMS,
+        "C",
+        value=lambda d=depth: chain(d, 0, lambda inner: {"$": "tuple", "items": [inner]}),
+    )
     bomb(
         f"{depth} pipelines one inside another",
         "scaled",
@@ -157,11 +194,33 @@ for depth in (100, 300, 900, 5_000):
     )
 bomb("a tree of 2^11 kernels", "svc", *PARAMS, "kernel", value=lambda: balanced(11))
 bomb("a tree of 2^11 fitted kernels", "svc", *FITTED, "kernel_", value=lambda: balanced(11))
-bomb("a power of a power of a sum", "svc", *FITTED, "kernel_", value=lambda: chain(12, kernel("Sum", left=GAUSS, right=kernel("Linear")), lambda k: kernel("Power", kernel=k, exponent=9)))
+bomb(
+    "a power of a power of a sum",
+    "svc",
+    *FITTED,
+    "kernel_",
+    value=lambda: chain(
+        12, kernel("Sum", left=GAUSS, right=kernel("Linear")), lambda k: kernel("Power", kernel=k, exponent=9)
+    ),
+)
 bomb("5,000 kernels in a list", "svc", *PARAMS, "kernel", value=lambda: [GAUSS] * 5_000)
-bomb("5,000 estimators", "votes", "model", "params", "estimators", value=lambda: [{"$": "tuple", "items": [f"m{k}", SVC]} for k in range(5_000)])
+bomb(
+    "5,000 estimators",
+    "votes",
+    "model",
+    "params",
+    "estimators",
+    value=lambda: [{"$": "tuple", "items": [f"m{k}", SVC]} for k in range(5_000)],
+)
 bomb("20,000 fitted votes", "votes", "model", "fitted", "estimators_", value=lambda: [SVC] * 20_000)
-bomb("20,000 steps", "scaled", "model", "params", "steps", value=lambda: [{"$": "tuple", "items": [f"m{k}", "passthrough"]} for k in range(20_000)])
+bomb(
+    "20,000 steps",
+    "scaled",
+    "model",
+    "params",
+    "steps",
+    value=lambda: [{"$": "tuple", "items": [f"m{k}", "passthrough"]} for k in range(20_000)],
+)
 bomb(
     "10,000 transformers of all columns",
     "columns",
@@ -183,7 +242,14 @@ bomb("2^62 hashes", "hashes", *STEP, "params", "n_features", value=2**62)
 bomb("n-grams of 10^9", "words", *STEP, "params", "ngram_range", value={"$": "tuple", "items": [1, 10**9]})
 bomb("an integer that int64 lacks", "svc", *PARAMS, "C", value={"$": "scalar", "dtype": "<i8", "value": 2**70})
 bomb("a column of 10^18", "columns", *STEP, "fitted", "_columns", value=[[10**18], [1, 2]])
-bomb("a slice of 2^60 columns", "columns", *STEP, "fitted", "_columns", value=[{"$": "slice", "items": [0, 2**60, 1]}, [1, 2]])
+bomb(
+    "a slice of 2^60 columns",
+    "columns",
+    *STEP,
+    "fitted",
+    "_columns",
+    value=[{"$": "slice", "items": [0, 2**60, 1]}, [1, 2]],
+)
 
 # Degrees and other numbers of kernels.
 for name, params in [
@@ -195,7 +261,9 @@ for name, params in [
     ("ANOVA", {"degree": 10**9, "gamma": 0.5}),
     ("RationalQuadratic", {"alpha": 1e300, "gamma": 0.5}),
 ]:
-    bomb(f"{name} of {params}", "svc", *FITTED, "kernel_", value=lambda name=name, params=params: kernel(name, **params))
+    bomb(
+        f"{name} of {params}", "svc", *FITTED, "kernel_", value=lambda name=name, params=params: kernel(name, **params)
+    )
 for name, params in [
     ("Mismatch", {"length": 25, "mismatches": 24, "alphabet": "abcdefgh"}),
     ("Mismatch", {"length": 10**9, "mismatches": 10**8, "alphabet": "abcd"}),
@@ -206,15 +274,32 @@ for name, params in [
     ("Spectrum", {"length": 2**62}),
     ("Substrings", {"longest": 10**12}),
 ]:
-    bomb(f"{name} of {str(params):.60}", "strings", *FITTED, "kernel_", value=lambda name=name, params=params: kernel(name, **params))
+    bomb(
+        f"{name} of {params!s:.60}",
+        "strings",
+        *FITTED,
+        "kernel_",
+        value=lambda name=name, params=params: kernel(name, **params),
+    )
 bomb("degree 1000 of polynomial features", "squares", *STEP, "fitted", "_max_degree", value=1000)
 bomb("2^20 features of polynomials", "squares", *STEP, "fitted", "n_features_in_", value=2**20)
 
 # Patterns.
-for pattern in (r"\w?" * 40 + "~", r"[^~]*[^~]*[^~]*[^~]*~", "(a+)+b", r"(?:\w|\d)+!", r"(\w+)@", "(?=(a+))a*b", r"[a-z]+\b", "x{1,99}" * 20, "((((a*)*)*)*)b"):
+for pattern in (
+    r"\w?" * 40 + "~",
+    r"[^~]*[^~]*[^~]*[^~]*~",
+    "(a+)+b",
+    r"(?:\w|\d)+!",
+    r"(\w+)@",
+    "(?=(a+))a*b",
+    r"[a-z]+\b",
+    "x{1,99}" * 20,
+    "((((a*)*)*)*)b",
+):
     bomb(f"the pattern {pattern:.30}", "words", *STEP, "params", "token_pattern", value=pattern)
 
 # Names of arrays.
+
 
 def aliased(count, entry):
     def change(document, arrays):
@@ -227,7 +312,10 @@ def aliased(count, entry):
 
 
 BOMBS["an array named 2,000 times"] = ("svc", aliased(2_000, lambda: {"$": "array", "name": "big"}))
-BOMBS["an array in 2,000 kernels"] = ("svc", aliased(2_000, lambda: kernel("Gaussian", M={"$": "array", "name": "big"})))
+BOMBS["an array in 2,000 kernels"] = (
+    "svc",
+    aliased(2_000, lambda: kernel("Gaussian", M={"$": "array", "name": "big"})),
+)
 
 
 def of_sparse(shape, index="<i4"):
@@ -249,7 +337,7 @@ def of_sparse(shape, index="<i4"):
 
 
 for shape in ([1, 2**40], [1, 2**61], [2**40, 3], [2**61, 2**61], [1, 2**63], [-1, 3], [1, 10**300], "all", [1, 0]):
-    BOMBS[f"CSR of shape {str(shape):.40}"] = ("csr", of_sparse(shape))
+    BOMBS[f"CSR of shape {shape!s:.40}"] = ("csr", of_sparse(shape))
 BOMBS["CSR with wide indices"] = ("csr", of_sparse([1, 2**40], "<i8"))
 
 
@@ -261,7 +349,9 @@ def conversions(document, arrays):
         document["arrays"].append({"name": name, "dtype": array.dtype.str, "shape": [len(array)], "order": "C"})
         arrays.append(array.tobytes())
     matrix = {"$": "csr", "shape": [1, 5], "matrix": True}
-    matrix |= {part: {"$": "array", "name": name} for part, name in zip(("data", "indices", "indptr"), "nks", strict=True)}
+    matrix |= {
+        part: {"$": "array", "name": name} for part, name in zip(("data", "indices", "indptr"), "nks", strict=True)
+    }
     put(document["content"], (*PARAMS, "C"), [matrix] * 1_000)
 
 
@@ -276,7 +366,7 @@ def reshaped(shape, dtype="<f8"):
 
 
 for shape in ([2**32, 2**32], [2**62, 4], [0, 2**62], [2**63], [1] * 9, [2**31, 2**31, 0], [10**300], [-1, -8]):
-    BOMBS[f"an array of shape {str(shape):.30}"] = ("svc", reshaped(shape))
+    BOMBS[f"an array of shape {shape!s:.30}"] = ("svc", reshaped(shape))
 
 
 def many_points(document, arrays):
@@ -371,17 +461,27 @@ def test_a_bomb_is_refused_or_does_no_harm(name, files, path):
 # Headers that no document makes.
 HEAD = b'{"__metadata__":{"format":"mercer","version":"1","sha256":"' + b"0" * 64
 RAW = {
-    "two million brackets": sealed_text(HEAD + b'","content":"' + b"[" * 1_000_000 + b"]" * 1_000_000 + b'","arrays":"{}"}}'),
-    "a wide character in the header": sealed_text(HEAD + b'","content":"\\ud83d\\ude00' + b"a" * 2_000_000 + b'","arrays":"{}"}}'),
-    "UTF-8 in the header": sealed_text(HEAD + b'","content":"' + "\U0001f600".encode() + b"a" * 2_000_000 + b'","arrays":"{}"}}'),
-    "a million dictionaries beside the metadata": sealed_text(HEAD + b'","content":"{}","arrays":"{}"},"a":[' + b"{}," * 1_000_000 + b"0]}"),
+    "two million brackets": sealed_text(
+        HEAD + b'","content":"' + b"[" * 1_000_000 + b"]" * 1_000_000 + b'","arrays":"{}"}}'
+    ),
+    "a wide character in the header": sealed_text(
+        HEAD + b'","content":"\\ud83d\\ude00' + b"a" * 2_000_000 + b'","arrays":"{}"}}'
+    ),
+    "UTF-8 in the header": sealed_text(
+        HEAD + b'","content":"' + "\U0001f600".encode() + b"a" * 2_000_000 + b'","arrays":"{}"}}'
+    ),
+    "a million dictionaries beside the metadata": sealed_text(
+        HEAD + b'","content":"{}","arrays":"{}"},"a":[' + b"{}," * 1_000_000 + b"0]}"
+    ),
     "a million arrays of no bytes": sealed(
         {"content": "{}", "arrays": "{" + ",".join(f'"{k}":0' for k in range(200_000)) + "}"},
         {f"{k}": 0 for k in range(20_000)},
     ),
     "100,000 digits": sealed({"content": '{"a":' + "9" * 100_000 + "}", "arrays": "{}"}, {}),
     "an exponent of 100,000 digits": sealed({"content": '{"a":1e' + "9" * 100_000 + "}", "arrays": "{}"}, {}),
-    "1e999 for a thousand times": sealed({"content": json.dumps({"a": 0}).replace("0", "[" + "1e999," * 999 + "0]"), "arrays": "{}"}, {}),
+    "1e999 for a thousand times": sealed(
+        {"content": json.dumps({"a": 0}).replace("0", "[" + "1e999," * 999 + "0]"), "arrays": "{}"}, {}
+    ),
     "a header of 2^63 bytes": struct.pack("<Q", 2**63) + HEAD,
     "spaces": sealed({"content": "{}" + " " * 3_000_000, "arrays": "{}"}, {}),
 }
@@ -407,7 +507,9 @@ def test_honest_files_come_near_no_limit(files, path):
 
 def test_a_vocabulary_of_100_000_words_is_saved_and_loaded(path):
     words = ["".join(letters) for letters in itertools.islice(itertools.product("abcdefgh", repeat=6), 100_000)]
-    model = make_pipeline(TfidfVectorizer(vocabulary=words), mercer.LinearSVC()).fit(TEXTS[:2] + ["aaaaaa aaaaab"], [0, 1, 1])
+    model = make_pipeline(TfidfVectorizer(vocabulary=words), mercer.LinearSVC()).fit(
+        [*TEXTS[:2], "aaaaaa aaaaab"], [0, 1, 1]
+    )
     mercer.save(model, path)
     found = loaded(path, path.read_bytes())
     np.testing.assert_array_equal(found.decision_function(TEXTS), model.decision_function(TEXTS))

@@ -320,7 +320,9 @@ def test_what_was_private_stays_private(path, content, mode):
 
 @posix
 def test_the_group_is_kept_or_gets_no_more_than_everybody(path, content, monkeypatch):
-    other = next((group for group in os.getgroups() if group != path.stat().st_gid), 54321 if os.getuid() == 0 else None)
+    other = next(
+        (group for group in os.getgroups() if group != path.stat().st_gid), 54321 if os.getuid() == 0 else None
+    )
     if other is not None:
         os.chown(path, -1, other)
         path.chmod(0o660)

@@ -58,7 +58,11 @@ def test_a_map_alone_is_refused_in_words(path):
         ("GaussianSeries", lambda step: step["fitted"].update(n_terms_=10**6), "n_terms_ must be"),
         ("GaussianSeries of 3 terms", lambda step: step["params"].update(n_terms=10**9), "too many|n_terms_ must be"),
         ("Monomials", lambda step: step["fitted"]["kernel_"]["params"].update(degree=5000), "too many monomials"),
-        ("Monomials", lambda step: step["fitted"].update(kernel_={"$": "kernel", "name": "Spectrum", "params": {}}), "vectors"),
+        (
+            "Monomials",
+            lambda step: step["fitted"].update(kernel_={"$": "kernel", "name": "Spectrum", "params": {}}),
+            "vectors",
+        ),
     ],
 )
 @pytest.mark.timeout(20)

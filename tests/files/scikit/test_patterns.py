@@ -15,13 +15,47 @@ from mercer.files.scikit.checks import check_pattern
 TEXTS = ["ab cd", "cd ef"] * 4
 
 ORDINARY = [
-    *(r"(?u)\b\w\w+\b", r"(?u)\b\w+\b", r"\w+", r"\S+", r"[^,]+", r".", r"\d{4}", r"[A-Z][a-z]+", r"#\w*", r"(?i)[a-z]+"),
-    *(r"^num_", r"_id$", r"^x\d+$", r"^.*$", r"\.\d{1,3}$", r"\b[^~]{3,}\b", r"[]a]+", r"[^]a]+", r"[\]\\]+", r"\w{2,5}\b"),
+    *(
+        r"(?u)\b\w\w+\b",
+        r"(?u)\b\w+\b",
+        r"\w+",
+        r"\S+",
+        r"[^,]+",
+        r".",
+        r"\d{4}",
+        r"[A-Z][a-z]+",
+        r"#\w*",
+        r"(?i)[a-z]+",
+    ),
+    *(
+        r"^num_",
+        r"_id$",
+        r"^x\d+$",
+        r"^.*$",
+        r"\.\d{1,3}$",
+        r"\b[^~]{3,}\b",
+        r"[]a]+",
+        r"[^]a]+",
+        r"[\]\\]+",
+        r"\w{2,5}\b",
+    ),
 ]
 HOSTILE = [
     r"\w?" * 40 + "~",
     r"[^~]*[^~]*[^~]*[^~]*~",
-    *(r"(a+)+b", r"(?:a|a)+b", r"(\w+)@", r"\w+~", r"[a-z]+\b", r"\b\w+$", r".+$", r"\s+$", r"a|b", r"\w+\w+", r"\w+?b"),
+    *(
+        r"(a+)+b",
+        r"(?:a|a)+b",
+        r"(\w+)@",
+        r"\w+~",
+        r"[a-z]+\b",
+        r"\b\w+$",
+        r".+$",
+        r"\s+$",
+        r"a|b",
+        r"\w+\w+",
+        r"\w+?b",
+    ),
     *(r"(?=a+)b", r"(?x)a +b", r"x{2}y{2}", r"(?P<n>a)(?P=n)", r"x{100}", r"(?m)^a+$", r"[a]+[]b]+c", "x" * 201),
 ]
 # Runs that end in what makes a match fail, with and without boundaries in them.
@@ -30,7 +64,9 @@ RUNS = ["a", "a ", "aB", ".", "a.", "x1", " ", "é", "~a"]
 
 @pytest.mark.parametrize("pattern", HOSTILE)
 def test_what_may_take_longer_is_refused_in_words(pattern, tmp_path):
-    with pytest.raises(ModelFormatError, match=r"in proportion to a text.*choose such a pattern|at most 200 characters"):
+    with pytest.raises(
+        ModelFormatError, match=r"in proportion to a text.*choose such a pattern|at most 200 characters"
+    ):
         check_pattern("token_pattern", pattern)
     model = make_pipeline(CountVectorizer(), mercer.LinearSVC()).fit(TEXTS, [0, 1] * 4)
     model[0].token_pattern = pattern

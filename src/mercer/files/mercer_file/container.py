@@ -194,9 +194,7 @@ def _read_header(file: BinaryIO, size: int, where: str, budget: Budget) -> tuple
     return _parsed_header(file.read(length), size - _LENGTH.size - length, where, budget)
 
 
-def _parsed_header(
-    text: bytes, array_bytes: int, where: str, budget: Budget
-) -> tuple[dict[str, Any], list[_Entry]]:
+def _parsed_header(text: bytes, array_bytes: int, where: str, budget: Budget) -> tuple[dict[str, Any], list[_Entry]]:
     """The content and the arrays' places that a header tells, of a file with so many bytes of arrays."""
     if not text.startswith(_BEGINNING):
         version = re.match(rb"[0-9]{1,9}", text[len(_FORMAT) :][:9])

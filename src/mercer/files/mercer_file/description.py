@@ -213,7 +213,7 @@ class _Reader:
         expect(known, f"{where}: {kind!r} is not a kind of value that this mercer knows")
         fields = _FIELDS[kind]
         whole = told.keys() == {"$", *fields}
-        expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {str(sorted(told)):.200}")
+        expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)!s:.200}")
         return getattr(self, f"_{kind}")(told, where)
 
     def _items(self, told: Told, where: str) -> list[Any]:

@@ -25,7 +25,9 @@ from mercer.fitting.pipeline.state import (
 
 
 def _kernel_of_vectors(model: Fitted) -> None:
-    expect(model.kernel_.accepts == "vectors" and model.kernel_.bound, "kernel_ must be a kernel of vectors, with numbers")
+    expect(
+        model.kernel_.accepts == "vectors" and model.kernel_.bound, "kernel_ must be a kernel of vectors, with numbers"
+    )
 
 
 def _nystrom(model: Fitted) -> None:
@@ -37,7 +39,9 @@ def _random_fourier(model: Fitted) -> None:
     _kernel_of_vectors(model)
     expect(is_count(model.n_components), "n_components must be a count")
     n = len(model.frequencies_)
-    expect((int(model.n_components) + 1) // 2 == n > 0, f"{model.n_components!r:.40} components have no {n} frequencies")
+    expect(
+        (int(model.n_components) + 1) // 2 == n > 0, f"{model.n_components!r:.40} components have no {n} frequencies"
+    )
     odd = int(model.n_components) % 2 == 1
     expect(odd == (model._phase is not None), "an odd number of components has a phase, and no other has")
 

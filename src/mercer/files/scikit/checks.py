@@ -414,8 +414,8 @@ def check_pattern(name: str, pattern: Any) -> None:
     expect(
         linear,
         f"{name}={pattern!r:.80} may take more time than in proportion to a text. A .mercer file holds patterns of "
-        r"single characters and classes (\w, \d, [a-z], .), the last of which may be repeated (+, *, ?, {2,5}), with \b "
-        r"or ^ before and \b or $ after them, such as scikit-learn's own '(?u)\b\w\w+\b': choose such a pattern",
+        r"single characters and classes (\w, \d, [a-z], .), the last of which may be repeated (+, *, ?, {2,5}), with "
+        r"\b or ^ before and \b or $ after them, such as scikit-learn's own '(?u)\b\w\w+\b': choose such a pattern",
     )
 
 
