@@ -97,3 +97,8 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
         return tags
+
+
+def prepare_again(model: FeatureMap, X: Samples) -> None:
+    """Make what follows from a bound kernel and from the number of columns of X, as `fit` does; for files."""
+    model._prepare(X)

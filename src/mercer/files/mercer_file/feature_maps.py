@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.errors import ModelFormatError
+from mercer.features.feature_map import prepare_again
 from mercer.files.scikit.checks import Fitted
 from mercer.files.scikit.table import Row, row
 from mercer.fitting.pipeline.state import (
@@ -43,7 +44,7 @@ def _random_fourier(model: Fitted) -> None:
         (int(model.n_components) + 1) // 2 == n > 0, f"{model.n_components!r:.40} components have no {n} frequencies"
     )
     odd = int(model.n_components) % 2 == 1
-    expect(odd == (model._phase is not None), "an odd number of components has a phase, and no other has")
+    expect(odd == (vars(model)["_phase"] is not None), "an odd number of components has a phase, and no other has")
 
 
 def _prepared(X: Any) -> Any:
@@ -53,7 +54,7 @@ def _prepared(X: Any) -> Any:
         _kernel_of_vectors(model)
         learnt = dict(vars(model))
         try:
-            model._prepare(X((0, model.n_features_in_)))
+            prepare_again(model, X((0, model.n_features_in_)))
         except (ValueError, OverflowError) as error:
             raise ModelFormatError(str(error)) from None
         for name, value in learnt.items():

@@ -153,8 +153,8 @@ def _reason(error: BaseException) -> str:
 
 def _too_large(path: str | os.PathLike[str]) -> str:
     return (
-        f"{os.fspath(path)!r} of {os.path.getsize(path)} bytes needs more memory than this computer has left; free some "
-        "of it, or leave the arrays in the file with mercer.load(path, mmap=True)"
+        f"{os.fspath(path)!r} of {os.path.getsize(path)} bytes needs more memory than this computer has left; free "
+        "some, or leave the arrays in the file with mercer.load(path, mmap=True)"
     )
 
 
