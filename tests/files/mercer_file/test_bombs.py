@@ -13,12 +13,13 @@ import tracemalloc
 from contextlib import contextmanager, suppress
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, QuantileTransformer, StandardScaler
 
 import mercer
@@ -34,6 +35,8 @@ WORDS = ["abab", "abba", "cdcd", "dcdc"]
 TEXTS = ["ab cd", "cd ef"] * 4
 LEVELS = [["x"], ["y"], ["z"], ["y"]] * 3
 
+FRAME = pd.DataFrame({"colour": list("xyz") * 4, "size": np.arange(12.0) % 5})
+
 MODELS = {
     "svc": lambda: (mercer.SVC().fit(X, SIDES), X),
     "csr": lambda: (mercer.SVC(kernel="linear").fit(sp.csr_array(X), SIDES), X),
@@ -41,6 +44,13 @@ MODELS = {
     "linear": lambda: (mercer.LinearSVC().fit(X, SIDES), X),
     "scaled": lambda: (make_pipeline(StandardScaler(), mercer.SVC()).fit(X, SIDES), X),
     "squares": lambda: (make_pipeline(PolynomialFeatures(2), mercer.SVC()).fit(X, SIDES), X),
+    "table": lambda: (mercer.tabular(mercer.SVC()).fit(FRAME, [0, 1, 1] * 4), FRAME),
+    "powers": lambda: (
+        make_pipeline(make_union(PolynomialFeatures(100), StandardScaler()), mercer.LinearSVC(C=1e-3)).fit(
+            X / 10, SIDES
+        ),
+        X,
+    ),
     "quantiles": lambda: (make_pipeline(QuantileTransformer(n_quantiles=5), mercer.SVC()).fit(X, SIDES), X),
     "levels": lambda: (make_pipeline(OneHotEncoder(), mercer.LinearSVC()).fit(LEVELS, [0, 1, 0, 1] * 3), LEVELS),
     "columns": lambda: (
@@ -374,6 +384,25 @@ def many_points(document, arrays):
 
 
 BOMBS["20,000 points with names of their own"] = ("search", many_points)
+
+
+def long_titles(document, arrays):
+    """A title for each level begins with the name of its column: 4 GB of letters."""
+    [column] = [one for one in document["content"]["model"]["fitted"]["columns_"] if one["kind"] == "Levels"]
+    column["name"], column["levels"] = "n" * 200_000, {"$": "tuple", "items": [f"{k}" for k in range(20_000)]}
+
+
+BOMBS["the titles of a column with a long name"] = ("table", long_titles)
+
+
+def side_by_side(document, arrays):
+    """Transformers that make 176,851 columns each, of which no array tells."""
+    step = document["content"]["model"]["params"]["steps"][0]["items"][1]
+    parts = step["params"]["transformer_list"]
+    step["params"]["transformer_list"] = [{"$": "tuple", "items": [f"p{k}", parts[0]["items"][1]]} for k in range(500)]
+
+
+BOMBS["500 transformers of 176,851 columns"] = ("powers", side_by_side)
 
 
 def many_classes(document, arrays):

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 import mercer
 from mercer import bayes, estimators, unsupervised
 from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
+from mercer.features.feature_map import FeatureMap, n_columns_made
 from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
@@ -254,7 +255,11 @@ def rebuild_model(
     params = rebuild(description["params"], arrays, f"{where[-200:]}.{name}", rebuild_model, budget)
     learnt = rebuild(description["fitted"], arrays, f"{where[-200:]}.{name}", rebuild_model, budget)
     expect(isinstance(params, dict) and isinstance(learnt, dict), f"{name} has parameters and attributes by name")
-    return _restored(found, _TABLE[name], params, learnt)
+    model = _restored(found, _TABLE[name], params, learnt)
+    # Columns that no array of the file stands behind: many such transformers side by side would make a huge row.
+    columns = n_columns_made(model) if isinstance(model, FeatureMap) else vars(model).get("n_output_features_", 0)
+    budget.take(8 * int(columns), f"a row of the columns that {name} makes")
+    return model
 
 
 def _restored(cls: Any, row: Row, params: Plain, learnt: Plain) -> Fitted:

@@ -134,6 +134,11 @@ class _Encoding(Declared):
             expect(abs(value.fill) < 1e12, f"{value.fill!r} is no date")
             known = value.form in DATE_FORMS and set(value.cycles) <= set(CYCLES)
             expect(known, f"no date is read as {value.form!r:.40}")
+        parts = value.levels if isinstance(value, Levels) else value.words if isinstance(value, Words) else ()
+        # Every level and word becomes a title that begins with the name of the column.
+        letters = len(value.name) * len(parts)
+        few = letters <= 2**20 + 16 * (sum(map(len, parts)) + len(parts))
+        expect(few, f"the name of a column with {len(parts)} values is too long: {len(value.name)} characters")
         if isinstance(value, Levels):
             expect(len(set(value.levels)) == len(value.levels), f"every level of {value.name!r} must be there once")
         if isinstance(value, Words):
