@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import html
+import http.client
+import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 import urllib.error
 import urllib.request
 import webbrowser
@@ -15,6 +21,7 @@ import pytest
 
 from cli.commands import run
 from mercer import toy
+from mercer.cli.toy import _server
 
 
 def start_of(path: Path) -> str:
@@ -65,6 +72,52 @@ def test_what_the_page_cannot_hold_is_refused(
     assert not Path("toy.html").exists()
 
 
+def port(found: re.Match[str]) -> int:
+    return int(found[1].split(":")[2].rstrip("/"))
+
+
+def asked(port: int, method: str, host: str) -> tuple[int, bytes]:
+    """The status and the body of the answer to a request with this Host."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request(method, "/", headers={"Host": host})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def test_silent_connections_keep_nobody_waiting() -> None:
+    """As browsers open them ahead: twenty of them, and the page comes at once."""
+    with _server("page", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        silent = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(20)]
+        begun = time.monotonic()
+        assert asked(server.server_port, "GET", f"localhost:{server.server_port}") == (200, b"page")
+        assert time.monotonic() - begun < 5
+        for one in silent:
+            one.close()
+        server.shutdown()
+    assert server.RequestHandlerClass.timeout == 10
+
+
+def test_pages_of_other_days_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", lambda url: True)
+    run("toy")
+    [first] = tmp_path.glob("mercer-toy-*")
+    run("toy")
+    assert first.exists()
+    other = tmp_path / "mercer-toy-notes"  # holds something that is no page of ours
+    other.mkdir()
+    (other / "mine.txt").write_text("keep")
+    for folder in (first, other):
+        os.utime(folder, (0, 0))
+    run("toy")
+    assert not first.exists()
+    assert (other / "mine.txt").exists()
+    assert len(list(tmp_path.glob("mercer-toy-*"))) == 3
+
+
 def test_it_serves_one_page_on_the_loopback_address() -> None:
     code = "import sys; from mercer.cli.main import main; sys.exit(main(['toy', '--serve']))"
     words = [sys.executable, "-c", code]
@@ -77,5 +130,13 @@ def test_it_serves_one_page_on_the_loopback_address() -> None:
                 assert answer.read().decode() == toy.page()
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 urllib.request.urlopen(found[1] + "etc/passwd", timeout=20)
+            for host, status in (
+                ("evil.example", 403),
+                ("127.0.0.1", 403),
+                ("", 403),
+                (f"localhost:{port(found)}", 200),
+            ):
+                assert asked(port(found), "GET", host)[0] == status
+            assert asked(port(found), "HEAD", f"127.0.0.1:{port(found)}") == (200, b"")
         finally:
             server.kill()

@@ -4,7 +4,8 @@
 
 A mutant is kept as a parent when it reaches a pair of successive lines in `mercer.files` that nothing has reached
 before. Whatever the bytes are, a reader raises ModelFormatError, or what it returns is whole: it predicts, or
-refuses to with ValueError, and written and read again it predicts the same.
+refuses to with ValueError, and written and read again it predicts the same. Reading takes memory in proportion to the
+file's size, and no more than seconds.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import shutil
 import sys
 import time
 import traceback
+import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +69,22 @@ class Arcs:
             return step
 
         return step
+
+
+@contextmanager
+def frugal(size: int) -> Iterator[None]:
+    """Whatever is read from a file of this size, or refused, takes the memory that SECURITY.md states, and seconds."""
+    begun = time.process_time()
+    tracemalloc.start()
+    try:
+        yield
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        if peak > 2**26 + 32 * size:
+            raise AssertionError(f"a file of {size} bytes took {peak} bytes of memory")
+        if time.process_time() - begun > 10:
+            raise AssertionError(f"a file of {size} bytes took {time.process_time() - begun:.0f} seconds to read")
 
 
 # --- the targets -----------------------------------------------------------------------------------------------------
@@ -228,7 +247,8 @@ def text_check(target: str) -> Callable[[bytes], None]:
 
     def check(content: bytes) -> None:
         try:
-            model = parse(content)
+            with frugal(len(content)):
+                model = parse(content)
         except ModelFormatError:
             return
         text = written(model)
@@ -271,7 +291,8 @@ def mercer_check() -> Callable[[bytes], None]:
     def check(content: bytes) -> None:
         path.write_bytes(content)
         try:
-            model = mercer.load(path)
+            with frugal(len(content)):
+                model = mercer.load(path)
         except ModelFormatError:
             return
         try:

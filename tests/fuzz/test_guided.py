@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mercer.files import libsvm_model
@@ -38,6 +39,19 @@ def test_a_reader_that_trusts_its_counts_is_caught(tmp_path, monkeypatch, capsys
     monkeypatch.setattr(libsvm_model, "read_vectors", trusting)
     assert fuzz("libsvm", 3000, tmp_path) > 0
     assert "FINDING 1" in capsys.readouterr().out
+
+
+def test_a_reader_that_takes_more_memory_than_its_file_is_caught(tmp_path, monkeypatch, capsys):
+    """As if the widths of strings were not asked of the budget: every file has an array as long as 30 of its sizes."""
+
+    def wasteful(content, *rest):
+        np.zeros(2**26 + 40 * len(content), dtype=np.uint8)
+        return parse(content, *rest)
+
+    parse = libsvm_model.parse_libsvm_model
+    monkeypatch.setattr(libsvm_model, "parse_libsvm_model", wasteful)
+    assert fuzz("libsvm", 5, tmp_path) > 0
+    assert "bytes of memory" in capsys.readouterr().err
 
 
 @pytest.mark.thorough

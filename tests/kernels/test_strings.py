@@ -1,5 +1,9 @@
 """Kernels of strings equal loops over all parts of them."""
 
+import math
+import random
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +13,7 @@ from mercer import SVC
 from mercer.gram.source import value_error
 from mercer.kernels import Mismatch, Spectrum, Subsequences, Substrings
 from reference import kernels as naive
+from reference.address_space import address_space
 
 WORDS = ["", "a", "ab", "abab", "bbbbb", "aabbaab", "baabaa", "abab"]
 CASES = [
@@ -88,11 +93,49 @@ def test_special_cases():
         (lambda: Mismatch(3, 3), "mismatches=3 must be below length=3"),
         (lambda: Mismatch(alphabet="AAC"), "different letters"),
         (lambda: Mismatch()(["ACGT", "ACNT"]), "'N', in 'ACNT', is not a letter"),
+        (lambda: Mismatch(25, 24, "abcdefgh"), "more than 10,000; lower the mismatches or the length"),
+        (lambda: Mismatch(10**9, 10**8), "more than 10,000"),
+        (lambda: Mismatch(10**300, 1), "more than 10,000"),
+        (lambda: Mismatch(12, 4), "more than 10,000"),  # 4⁴·C(12, 4) = 126,720
     ],
 )
 def test_what_cannot_be(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_ceiling_of_mismatches_is_the_count_of_strings():
+    """letters^mismatches·C(length, mismatches), counted: as many ways to choose places and letters."""
+    for length, mismatches, alphabet in ((6, 2, "ACDEFGHIKLMNPQRSTVWY"), (10, 3, "ACGT"), (5, 1, "ab"), (14, 13, "a")):
+        ways = len(alphabet) ** mismatches * sum(1 for _ in combinations(range(length), mismatches))
+        assert ways <= 10_000
+        assert Mismatch(length, mismatches, alphabet)._n_near() == ways
+    assert Mismatch(10, 3)(["ACGTACGTAC"])[0, 0] == sum(3**k * math.comb(10, k) for k in range(4))
+
+
+@pytest.mark.timeout(20)
+def test_subsequences_longer_than_any_string_are_none_at_once():
+    for normalise in (False, True):
+        kernel = Subsequences(10**12, decay=1.0, normalise=normalise)
+        np.testing.assert_array_equal(kernel(["abc", "ab"], ["abcd"]), np.zeros((2, 1)))
+        np.testing.assert_array_equal(kernel.diag(["abc", "ab"]), np.zeros(2))
+        assert value_error(kernel, ["abc", "ab"]) < 1e-12
+    np.testing.assert_array_equal(Subsequences(3, decay=1.0)(["abc"], ["abc", "ab"]), [[1.0, 0.0]])
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda: Spectrum(10**7)(["ab" * 10**7]),  # 10⁷ substrings of 10 MB each
+        lambda: Mismatch(10, 3)(["".join(random.Random(0).choices("ACGT", k=10**6))]),
+        lambda: Subsequences(10**6, decay=1.0)(["a" * 10**6] * 3),
+        lambda: Subsequences(10**6, decay=1.0).diag(["a" * 10**6] * 3),
+    ],
+)
+def test_what_needs_more_than_the_memory_is_refused_first(values):
+    with address_space(1 << 30), pytest.raises(ValueError, match="more than half of this computer's memory; compare"):
+        values()
 
 
 def test_bounds_count_every_rounding():

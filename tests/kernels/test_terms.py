@@ -1,5 +1,9 @@
 """A kernel's terms give its values, and what is no sum of products has none."""
 
+import math
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -88,3 +92,21 @@ def test_terms_add_up_to_the_kernel(kernel, n_terms):
 )
 def test_others_have_none(kernel):
     assert kernel.terms(3) is None
+
+
+def test_terms_end_where_the_core_has_no_more_coefficients():
+    """(⟨x, z⟩/2 + 1)^n as the binomial theorem has it, up to the last power that the core's series hold."""
+    level = (Path(__file__).parents[2] / "src/core/simd/level.hpp").read_text()
+    coefficients = int(re.search(r"kMaxSeries = (\d+)", level)[1])
+    for left in range(1, coefficients):
+        one, other = Polynomial(left, 0.5, 1.0), Polynomial(coefficients - 1 - left or 1, 0.5, 1.0)
+        degree = left + (coefficients - 1 - left or 1)
+        product, more = (one * other).terms(3), (one * other * Linear()).terms(3)
+        if degree < coefficients:
+            [term] = product
+            np.testing.assert_allclose(
+                term.polynomial, [math.comb(degree, k) / 2**k for k in range(degree + 1)], rtol=1e-14
+            )
+        else:
+            assert product is None
+        assert (more is None) == (degree + 1 >= coefficients)

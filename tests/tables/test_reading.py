@@ -1,5 +1,7 @@
 """The quick ways through a table against the slow ones: cells cut at once, and columns of numbers read at once."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,3 +85,20 @@ def test_a_huge_number_does_not_make_names_of_a_targets_numbers():
     assert (
         classes_in(["1.5", "9007199254740993", "9007199254740992"], "t", "y").dtype.kind == "U"
     )  # one float, two names
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_cell_of_a_megabyte_is_refused_with_or_without_quotes(quote):
+    with pytest.raises(ValueError, match=r"t:2: field larger than field limit \(131072\)"):
+        read_csv(f"a,b\n{quote}{'x' * 1_000_000}{quote},2\n".encode(), "t", UNKNOWN, UNKNOWN)
+
+
+def test_a_million_columns_are_refused_and_fifty_thousand_read_in_a_moment():
+    def table(width):
+        return (",".join(f"c{k}" for k in range(width)) + "\n" + ",".join("1" for _ in range(width)) + "\n").encode()
+
+    with pytest.raises(ValueError, match=r"has 1,000,000 columns.*as LIBSVM text"):
+        read_csv(table(1_000_000), "t", UNKNOWN, UNKNOWN)
+    begun = time.process_time()
+    assert len(read_csv(table(50_000), "t", UNKNOWN, UNKNOWN).header) == 50_000
+    assert time.process_time() - begun < 10  # comparing every name with every other takes a minute

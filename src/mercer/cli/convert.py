@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from mercer.cli.formats import expect_model_name
-from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.models import FORMATS, Writing, read_model
 
 _BY_SUFFIX: Final = {one.suffix: name for name, one in FORMATS.items() if one.suffix}
@@ -49,4 +49,4 @@ def run(args: argparse.Namespace) -> None:
     target = args.to or _BY_SUFFIX.get(args.output.suffix.lower(), model.native)
     _WRITERS[target](model, args.output, Writing(args.features, args.input))
     if not args.quiet:
-        print(f"saved {args.output}, {target} format")
+        print(printable(f"saved {args.output}, {target} format"))

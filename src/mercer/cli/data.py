@@ -122,7 +122,8 @@ def read_data(
         raise ValueError(f"{name} has no column besides the target {target!r}")
     if as_frame:
         names = names if training else header  # the model takes what it knows, if somebody calls that the truth, too
-        X: Any = Frame(names, [columns[header.index(title)] for title in names])
+        found = dict(zip(header, columns, strict=True))
+        X: Any = Frame(names, [found[title] for title in names])
     else:
         names = names if wanted is None else list(wanted)
         truth = "" if target else ", or, if it holds the truth, name it with --target"

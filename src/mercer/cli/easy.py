@@ -78,7 +78,7 @@ def _run_table(args: argparse.Namespace) -> None:
     expect_model_name(path, ".onnx", ".c")
     checked_target(path)  # better now than after a search
     silent = args.quiet or args.json
-    with waiting(f"reading {args.file}", silent or args.file == "-"):
+    with waiting(printable(f"reading {args.file}"), silent or args.file == "-"):
         data = read_frame(args, {"auto": None, "svc": False, "svr": True}[args.machine])
     weight = None if args.class_weight == "none" else args.class_weight
     with waiting(f"searching and training on {len(data.y):,} rows", silent, verbose=args.verbose):

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
         print(printable("\n".join(_page(data, found, spoken, answers, f"{len(drawn)} rows of {told}"))))
         for path in (args.output, args.plot):
             if path is not None:
-                print(f"saved {path}")
+                print(printable(f"saved {path}"))
 
 
 def _for_answers(found: Any, answers: Any) -> Any:

@@ -26,6 +26,7 @@ from mercer.cli.terminal import (
     as_options,
     examples,
     forget_warnings,
+    printable,
     show_warning,
     tell_error,
 )
@@ -102,7 +103,11 @@ def _main(argv: Sequence[str] | None) -> int:
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
         meant = _meant(options[0], args.parser._option_string_actions) if options else ""
-        told = f"unknown option {options[0]}{meant}" if options else f"one file too many: {unknown[0]}"
+        told = (
+            f"unknown option {printable(options[0])}{meant}"
+            if options
+            else f"one file too many: {printable(unknown[0])}"
+        )
         args.parser.error(f"{told}; see mercer {args.command} --help")
     try:
         with warnings.catch_warnings():
@@ -168,6 +173,11 @@ def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
 
 def _one_line(error: BaseException) -> str:
     told = str(error)
+    if isinstance(error, MemoryError):
+        told = (
+            "the data need more memory than this computer has left (packed files unpack to many times their size); "
+            f"take fewer rows or columns, or more memory{f': {told}' if told else ''}"
+        )
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         told = f"can't open {os.fsdecode(error.filename)}: {error.strerror}"
     text = as_options(" ".join(told.split()))

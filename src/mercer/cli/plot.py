@@ -15,7 +15,7 @@ from mercer.cli.data import Data
 from mercer.cli.formats import add_data, add_flags, asked_for
 from mercer.cli.machines import Estimator
 from mercer.cli.predict import model_beside, read_truths
-from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> None:
         display.figure_.savefig(file, format=kind, dpi=150)
     require("matplotlib.pyplot", "drawing a decision").close(display.figure_)
     if not args.quiet:
-        print(f"saved {args.output}")
+        print(printable(f"saved {args.output}"))
 
 
 def _learnt_from(frame: Frame, model: Model) -> Frame:

@@ -18,7 +18,7 @@ from mercer.cli.data import Data, read_data
 from mercer.cli.folds import figures_of
 from mercer.cli.formats import add_data, add_flags, asked_for, format_of
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
-from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
@@ -100,13 +100,15 @@ def run(args: argparse.Namespace) -> None:
         with replacing(args.output) as file:
             file.write(_encoded(text, encoding))
     elif not args.json:
-        sys.stdout.write(text)
+        # A pipe gets the data as they are, and a person what can be shown.
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
     if args.json:
         predictions = {"predictions": answer.values.tolist()} if args.output == "-" else {"output": args.output}
         print(json.dumps(figures | predictions))
     elif not args.quiet:
         for line in (*remarks, *told):
-            print(line, file=sys.stderr if args.output == "-" else sys.stdout)
+            stream = sys.stderr if args.output == "-" else sys.stdout
+            print(printable(line, stream), file=stream)
 
 
 def _encoded(text: str, encoding: str) -> bytes:

@@ -8,8 +8,9 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
+from mercer.runtime.control_characters import escape_controls
 from mercer.runtime.progress import wipe_line
 
 EXIT_CODES = "exit codes: 0 done, 1 failed (one line on standard error says why), 2 wrong usage, 130 interrupted"
@@ -85,9 +86,13 @@ def add_command(
     return parser
 
 
-def printable(text: str) -> str:
-    """``text``, spelt out where standard output cannot encode it."""
-    encoding = sys.stdout.encoding or "ascii"
+def printable(text: str, stream: TextIO | None = None) -> str:
+    """``text`` for standard output or another stream: control characters as escapes, spelt out what it cannot encode.
+
+    Whatever may hold text of a file, or a name of one, is printed through here.
+    """
+    text = escape_controls(text)
+    encoding = (sys.stdout if stream is None else stream).encoding or "ascii"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -149,6 +154,7 @@ def forget_warnings() -> None:
 
 def tell_error(line: str) -> None:
     """On standard error: one line in a pipe, and on a terminal lines of at most 100 columns."""
+    line = printable(line, sys.stderr)
     if sys.stderr.isatty():
         line = "\n".join(
             textwrap.wrap(line, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
+import stat
 import tempfile
+import time
 import webbrowser
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +18,11 @@ import numpy as np
 from mercer.cli.data import Data, read_data
 from mercer.cli.formats import add_data
 from mercer.cli.plot import column_called
-from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
 from mercer.toy import link, page
 
+_FOLDER = "mercer-toy-"
 # As src/mercer/toy/web/formats.js has them.
 _MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
 
@@ -50,17 +55,29 @@ def run(args: argparse.Namespace) -> None:
     if args.output is not None:
         with replacing(args.output) as file:
             file.write(text.encode())
-        print(f"saved {args.output}")
+        print(printable(f"saved {args.output}"))
         return
     if args.serve:
         with _server(text, args.port) as server:
             print(f"http://127.0.0.1:{server.server_port}/ until Ctrl-C", flush=True)
             server.serve_forever()
-    folder = Path(tempfile.mkdtemp(prefix="mercer-toy-"))  # nobody else can have put something there
+    _remove_old_pages()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))  # nobody else can have put something there
     path = folder / "toy.html"
     path.write_text(text, encoding="utf-8")
     opened = webbrowser.open(path.as_uri())
     print(f"{'opened' if opened else 'no browser was found; open'} {path}")
+
+
+def _remove_old_pages() -> None:
+    """Remove the pages that this user opened more than a day ago; a browser has read them long since."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with suppress(OSError):  # somebody else's, or no longer there
+            found = folder.lstat()
+            own = stat.S_ISDIR(found.st_mode) and (os.name != "posix" or found.st_uid == os.getuid())
+            if own and found.st_mtime < time.time() - 86_400:
+                (folder / "toy.html").unlink(missing_ok=True)
+                folder.rmdir()
 
 
 def _points(args: argparse.Namespace) -> str:
@@ -106,22 +123,37 @@ def _classes(data: Data) -> Any:
     return len(labels) - 1 - classes if labels.dtype.kind in "iuf" else classes
 
 
-def _server(text: str, port: int) -> HTTPServer:
+def _server(text: str, port: int) -> ThreadingHTTPServer:
     """A server on the loopback address that knows one page."""
     content = text.encode()
 
     class OnePage(BaseHTTPRequestHandler):
+        timeout = 10  # seconds: a connection that says nothing is closed
+
         def do_GET(self) -> None:
+            if self._answer():
+                self.wfile.write(content)
+
+        def do_HEAD(self) -> None:
+            self._answer()
+
+        def _answer(self) -> bool:
+            """Send the headers of the page, or an error."""
+            # Any name of the web can be made to mean 127.0.0.1; a page of that name must not read this one.
+            here = self.connection.getsockname()[1]
+            if self.headers.get("Host", "") not in (f"127.0.0.1:{here}", f"localhost:{here}"):
+                self.send_error(403, "this page is for 127.0.0.1 and localhost")
+                return False
             if self.path.partition("?")[0] != "/":
                 self.send_error(404)
-                return
+                return False
             self.send_response(200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content)
+            return True
 
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: the address is all that is printed."""
 
-    return HTTPServer(("127.0.0.1", port), OnePage)
+    return ThreadingHTTPServer(("127.0.0.1", port), OnePage)

@@ -10,6 +10,7 @@ from typing import Any
 
 import mercer
 from mercer.cli.machines import build, class_weights
+from mercer.cli.terminal import printable
 from mercer.files.stored_rows import stored_rows
 from mercer.runtime.progress import waiting
 
@@ -21,7 +22,7 @@ def train_folder(args: argparse.Namespace) -> None:
     path = args.output or Path(args.file).resolve().with_suffix(".mercer")
     if path.suffix != ".mercer":
         args.parser.error(f"{path}: machines trained on a folder are saved as .mercer")
-    with waiting(f"reading {args.file}", args.quiet or args.json):
+    with waiting(printable(f"reading {args.file}"), args.quiet or args.json):
         data = stored_rows(args.file, target=args.target)
     if data.y is None and args.machine not in ("one_class", "svdd"):
         args.parser.error("the files hold no targets: give LIBSVM texts, or Parquet files and --target COLUMN")
@@ -38,7 +39,7 @@ def train_folder(args: argparse.Namespace) -> None:
         for verb, row in model.fit_report_.items():
             sent, received = row["bytes_sent"] / 1e6, row["bytes_received"] / 1e6
             print(f"{verb:18} {row['calls']:5.0f} × {row['seconds']:8.2f} s {sent:9.1f} MB out {received:9.1f} MB back")
-        print(f"saved as {path}")
+        print(printable(f"saved as {path}"))
 
 
 def _cluster(address: str | None) -> Any:

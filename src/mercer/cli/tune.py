@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mercer.cli.formats import KINDS, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.machines import AUTO
-from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.cli.train import add_machine_options, add_output_options, add_table_options, settle
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _run_table(args: argparse.Namespace) -> None:
         model.set_params(**{prefix + name: value for name, value in params.items()})
         save_table(trained(model, (data.X, data.y), args), data, path)
     if not args.quiet and not args.json:
-        print(f"trained on all {len(data.y):,} rows with these and saved as {path}")
+        print(printable(f"trained on all {len(data.y):,} rows with these and saved as {path}"))
         print("the number is that of the best cell, and so a little too good: mercer easy judges on other rows")
     _tell(args, params, rate, path)
 

@@ -100,3 +100,13 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
         return tags
+
+
+def prepare_again(model: FeatureMap, X: Samples) -> None:
+    """Make what follows from a bound kernel and from the number of columns of X, as `fit` does; for files."""
+    model._prepare(X)
+
+
+def n_columns_made(model: FeatureMap) -> int:
+    """Number of columns of dense features, of a fitted map; 0 of another."""
+    return min(model._width(), MOST_COLUMNS) if hasattr(model, "kernel_") else 0

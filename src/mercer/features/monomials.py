@@ -24,6 +24,7 @@ from mercer.parameters import store
 
 # Stored entries of sparse features, 12 bytes each.
 _MOST_STORED = 10**8
+_HIGHEST_DEGREE = 1000
 
 
 class Monomials(FeatureMap):
@@ -69,6 +70,8 @@ class Monomials(FeatureMap):
         gamma, coef0, degree = recipe.numbers or (1.0, 0.0, 1.0)
         if coef0 < 0:
             raise ValueError(f"coef0={coef0:g} is negative: the kernel is not positive definite, and has no features")
+        if degree > _HIGHEST_DEGREE:
+            raise ValueError(f"degree={degree:g} is above {_HIGHEST_DEGREE}: too many monomials; use the kernel itself")
         self._constants = (recipe.scale, gamma, coef0, recipe.constant)
         self._size, self._degree = X.shape[1] + (coef0 > 0), int(degree)
         if not is_sparse(X) and self._count() > MOST_COLUMNS:

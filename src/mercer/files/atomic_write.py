@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,8 @@ if sys.platform != "win32":
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside ``path`` for writing; it takes the place of ``path`` only if the block succeeds.
 
-    A symbolic link stays a link and its target is replaced. A path that holds anything but a regular file is
+    A symbolic link stays a link and its target is replaced. Where there was a file, the new one has its mode, and its
+    group if that may be given, so that what was private stays private. A path that holds anything but a regular file is
     refused. Where the system has files without names, the new one gets its name at the end, so that a process that is
     killed leaves nothing. Elsewhere it may leave a file with a name, which the next one that writes here removes.
     """
@@ -32,6 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
+            _keep_access(descriptor, target)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -60,6 +63,23 @@ def _new_file(temporary: Path) -> tuple[int, bool]:
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     _lock(descriptor)
     return descriptor, True
+
+
+def _keep_access(descriptor: int, target: Path) -> None:
+    """Give the new file the mode and the group of the one that it replaces, before a byte is written to it.
+
+    If the group cannot be kept, the new file's group may do no more than everybody.
+    """
+    if os.name != "posix" or not target.exists():
+        return
+    old, new = target.stat(), os.fstat(descriptor)
+    mode = stat.S_IMODE(old.st_mode) & 0o777
+    if old.st_gid != new.st_gid:
+        try:
+            os.fchown(descriptor, -1, old.st_gid)
+        except OSError:  # not a group of this user
+            mode = mode & ~0o070 | (mode & 0o007) << 3
+    os.fchmod(descriptor, mode)
 
 
 def _name(descriptor: int, temporary: Path) -> None:

@@ -5,6 +5,7 @@ All are inner products of counts, or of weights ≥ 0, of parts of the strings: 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from functools import lru_cache
 from itertools import combinations, product
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Samples, row_blocks
+from mercer.arrays import Floats, Samples, physical_memory, row_blocks
 from mercer.engine import PlacedSamples, placed
 from mercer.kernels.composite import in_row_blocks
 from mercer.kernels.kernel import DIAGONAL_ROWS, Answer, Domain, Kernel
@@ -22,6 +23,12 @@ from mercer.parameters import integer, positive
 
 # What a part of a string counts for is at least this: float64 has all digits of it, and of sums of products with it.
 _SMALLEST_WEIGHT = 1e-100
+# Strings that a substring may be mistaken for: 6 amino acids with 2 mismatches have 6,000, 10 bases with 3 have 7,680.
+_MOST_NEAR = 10_000
+# Only lists of few strings are kept for the next time.
+_FEW_NEAR = 256
+# Bytes of a string and its count, beside its characters.
+_PER_PART = 128
 
 
 class OfSequences(Kernel):
@@ -56,6 +63,14 @@ class OfSequences(Kernel):
     def _roundings(self, X: Samples) -> int:
         """How many roundings a sum has, one after another; none of whole numbers."""
         return 0
+
+    def _expect_memory(self, nbytes: int, what: str) -> None:
+        """Raise an error if what is about to be made takes more than half of the host's memory."""
+        if nbytes > physical_memory() / 2:
+            raise ValueError(
+                f"{self!r} would hold {what} at a time, about {nbytes / 2**30:,.0f} GB, more than half of this "
+                "computer's memory; compare shorter strings, or fewer of them, or change the kernel's numbers"
+            )
 
     def _samples(self, X: Samples) -> Samples:
         if isinstance(X, (str, bytes)):
@@ -117,6 +132,9 @@ class Spectrum(OfSequences):
         integer("length", self.length, 1, "the number of characters of a substring")
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
+        count = sum(max(0, len(x) - self.length + 1) for x in X)
+        if count:
+            self._expect_memory(count * (self.length + _PER_PART), f"{count:,} substrings of {self.length} characters")
         return [Counter(x[i : i + self.length] for i in range(len(x) - self.length + 1)) for x in X]
 
 
@@ -130,7 +148,8 @@ class Mismatch(OfSequences):
     length : int ≥ 1
         Of the substrings, in characters.
     mismatches : int ≥ 0
-        How many characters may differ; below the length. The work grows with (letters)^mismatches.
+        How many characters may differ; below the length. The work grows with (letters)^mismatches, which times the
+        number of ways to choose so many characters of the length may be at most 10,000.
     alphabet : str
         The letters that strings may have.
     normalise : bool
@@ -157,6 +176,18 @@ class Mismatch(OfSequences):
         letters = self.alphabet
         if not isinstance(letters, str) or not letters or len(set(letters)) < len(letters):
             raise ValueError(f"alphabet={letters!r} must be a string of different letters")
+        if self._n_near() > _MOST_NEAR:
+            raise ValueError(
+                f"length={self.length}, mismatches={self.mismatches} and {len(letters)} letters: each substring would "
+                f"be taken for letters^mismatches times C(length, mismatches) others, more than {_MOST_NEAR:,}; lower "
+                "the mismatches or the length"
+            )
+
+    def _n_near(self) -> int:
+        """At most so many strings are within the mismatches of another; anything above the most allowed is one."""
+        few = min(int(self.mismatches), int(self.length - self.mismatches), 15)  # C(30, 15) is far above
+        letters = len(self.alphabet) ** min(int(self.mismatches), 14)
+        return int(letters * math.comb(int(self.length), few))
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
         for x in X:
@@ -165,15 +196,23 @@ class Mismatch(OfSequences):
                     f"{min(unknown)!r}, in {x!r:.60}, is not a letter of alphabet={self.alphabet!r}; name all letters"
                 )
         counts = []
-        for parts in Spectrum(self.length)._counts(X):
+        exact, near = Spectrum(self.length)._counts(X), self._n_near()
+        total = near * sum(map(len, exact))
+        self._expect_memory(total * (self.length + _PER_PART), f"{total:,} strings of {self.length} characters")
+        alike = _few_within if near <= _FEW_NEAR else _within
+        for parts in exact:
             counts.append(found := Counter[Any]())
             for part, count in parts.items():
-                for near in _within(part, self.mismatches, self.alphabet):
-                    found[near] += count
+                for other in alike(part, self.mismatches, self.alphabet):
+                    found[other] += count
         return counts
 
 
 @lru_cache(maxsize=1 << 14)
+def _few_within(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
+    return _within(part, mismatches, alphabet)
+
+
 def _within(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
     """All strings that differ from this one in at most so many characters."""
     changed = (
@@ -219,7 +258,7 @@ class Substrings(OfSequences):
 
     def _weights(self, X: Samples) -> Floats:
         """decay^l of all lengths l, from 1 on."""
-        most = max(map(len, X), default=0)
+        most = _longest(X)
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(float(self.decay) ** np.arange(1, min(most, self.longest or most) + 1))
 
@@ -290,12 +329,23 @@ class Subsequences(OfSequences):
             )
 
     def _sums(self, X: Samples, Z: Samples) -> Floats:
-        z, out = _padded(Z, 1), np.zeros((len(X), len(Z)))
-        for rows in row_blocks(len(X), 32 * z.size * (self.length + 1)):
+        out = np.zeros((len(X), len(Z)))
+        if self.length > min(_longest(X), _longest(Z)):
+            return out
+        per_row = 32 * (_longest(Z) + 1) * len(Z) * (int(self.length) + 1)
+        self._expect_memory(per_row, f"{self.length} lengths of {len(Z):,} strings of up to {_longest(Z):,} characters")
+        z = _padded(Z, 1)
+        for rows in row_blocks(len(X), per_row):
             out[rows] = self._of_pairs(_padded(X[rows], 2)[:, None], z[None])
         return out
 
     def _own_sums(self, X: Samples) -> Floats:
+        if self.length > (longest := _longest(X)):
+            return np.zeros(len(X))
+        rows = min(len(X), DIAGONAL_ROWS)
+        self._expect_memory(
+            32 * rows * (longest + 1) * (int(self.length) + 1), f"{self.length} lengths of {rows} strings"
+        )
         return in_row_blocks(lambda rows: self._of_pairs(_padded(rows, 1), _padded(rows, 2)), X, DIAGONAL_ROWS)
 
     def _of_pairs(self, x: NDArray[Any], z: NDArray[Any]) -> Floats:
@@ -320,12 +370,18 @@ class Subsequences(OfSequences):
         return total
 
     def _roundings(self, X: Samples) -> int:
-        return 16 * max(map(len, X), default=0) + 8 * int(self.length)
+        longest = _longest(X)
+        return 16 * longest + 8 * min(int(self.length), longest + 1)
+
+
+def _longest(strings: Samples) -> int:
+    """Number of characters of the longest string; 0 of none."""
+    return max(map(len, strings), default=0)
 
 
 def _padded(strings: Samples, filling: int) -> NDArray[Any]:
     """Characters as numbers, a row for each string; what fills a row is no character and no other filling."""
-    codes = np.full((len(strings), max(map(len, strings), default=0)), -filling, dtype=np.int64)
+    codes = np.full((len(strings), _longest(strings)), -filling, dtype=np.int64)
     for i, one in enumerate(strings):
         codes[i, : len(one)] = [ord(character) for character in one]
     return codes

@@ -257,14 +257,15 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
                     "features as input"
                 )
             return Frame(known, frame.columns, frame.named)
-        absent = [name for name in used_columns(self) if name not in frame.names]
+        given = dict(zip(frame.names, frame.columns, strict=True))
+        absent = [name for name in used_columns(self) if name not in given]
         if absent:
             raise ValueError(
                 f"the table lacks the column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent))} that the model "
                 f"was trained on; it has {', '.join(map(repr, frame.names))}"
             )
         nothing = np.full(len(frame), None, dtype=object)
-        return Frame(known, [frame[name] if name in frame.names else nothing for name in known])
+        return Frame(known, [given.get(name, nothing) for name in known])
 
     @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     def predict(self, X: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +18,8 @@ from mercer.tables import dialect
 from mercer.tables.cells import is_missing, plain_numbers
 from mercer.tables.dialect import INTEGER, NUMBER, PADDED, Dialect
 from mercer.tables.frame import frame_of
+
+_MOST_COLUMNS = 100_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,13 @@ def _cells_of(text: str, mark: str, name: str) -> tuple[list[str], list[Any]]:
     header = [column[0].strip() for column in found]
     if not header:
         raise ValueError(f"{name} is empty; its first line must name the columns")
-    repeated = [title for title in header if header.count(title) > 1]
+    if len(header) > _MOST_COLUMNS:
+        raise ValueError(
+            f"{name} has {len(header):,} columns, and a table may have {_MOST_COLUMNS:,}, since each is looked at by "
+            "itself; write so many as LIBSVM text, or read them into an array in Python"
+        )
+    counts = Counter(header)
+    repeated = [title for title in header if counts[title] > 1]
     if repeated:
         raise ValueError(f"{name}: the column {repeated[0]!r} stands there twice; rename one of the two")
     return header, [column[1:] for column in found]
@@ -95,6 +104,8 @@ def _unquoted_cells(text: str, mark: str) -> list[list[str]] | None:
     if width < 2 or (np.diff(before) != width - 1).any():
         return None
     cells = text.replace("\n", mark).split(mark)
+    if max(map(len, cells)) > csv.field_size_limit():
+        return None  # which Python's reader refuses with the line
     return [cells[k::width] for k in range(width)]
 
 

@@ -265,6 +265,12 @@ def test_nothing_in_a_label_ends_a_string():
         (lambda: mercer.SVC(kernel=kernels.Matern()).fit(X, y), {}, TypeError, "cannot compute the kernel Matern"),
         (lambda: mercer.SVC(kernel="poly").fit(X, y), {"dtype": "fixed32"}, TypeError, "in fixed point there are"),
         (lambda: mercer.SVC(kernel="linear").fit(X * 1e30, y), {}, ValueError, "beyond float32"),
+        (
+            lambda: mercer.SVC(kernel=kernels.Polynomial(degree=10**9, gamma=1e-9)).fit(X, y),
+            {},
+            TypeError,
+            "its degree is no whole number up to 100",
+        ),
         (lambda: mercer.SVC().fit(X, np.array(["a\0b", "c", "d"], dtype=object)[y]), {}, TypeError, "zero character"),
     ],
 )

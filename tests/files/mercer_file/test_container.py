@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import socket
+import stat
 import struct
 import sys
 import threading
@@ -301,6 +302,50 @@ def test_a_symbolic_link_stays_one(path, content):
     write_container(link, {"new": 1}, {})
     assert link.is_symlink()
     assert read_container(path)[0] == {"new": 1}
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664, 0o4755])
+def test_what_was_private_stays_private(path, content, mode):
+    """Whatever the umask says of new files; a program of the owner's rights is not made of data."""
+    path.chmod(mode)
+    before = os.umask(0o022)
+    try:
+        write_container(path, {"new": 1}, {})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == mode & 0o777
+    assert read_container(path)[0] == {"new": 1}
+
+
+@posix
+def test_the_group_is_kept_or_gets_no_more_than_everybody(path, content, monkeypatch):
+    other = next(
+        (group for group in os.getgroups() if group != path.stat().st_gid), 54321 if os.getuid() == 0 else None
+    )
+    if other is not None:
+        os.chown(path, -1, other)
+        path.chmod(0o660)
+        write_container(path, {}, {})
+        assert (path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (other, 0o660)
+
+    def refuse(*_):
+        raise PermissionError("not a group of this user")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    real = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda descriptor: _InAnotherGroup(real(descriptor)))
+    path.chmod(0o664)
+    write_container(path, {}, {})
+    monkeypatch.undo()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+class _InAnotherGroup:
+    """What fstat says of a file, but for its group."""
+
+    def __init__(self, found):
+        self.st_gid, self.st_mode, self.st_size = found.st_gid + 1, found.st_mode, found.st_size
 
 
 @posix

@@ -18,6 +18,8 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import SVC, kernels
 from mercer.errors import ModelFormatError
+from mercer.files.mercer_file.container import write_container
+from mercer.files.mercer_file.model_file import describe_model
 from reference.forgery import forge, taken_apart
 
 X, y = make_classification(60, 5, random_state=0)
@@ -212,6 +214,17 @@ def test_damage_to_every_byte_of_a_file_of_every_kind(path, case):
     refused_with_damage_at(path, case, range)
 
 
+def refused_on_both_ways(model, path, message):
+    """Neither is the model saved, nor is a file loaded that somebody else wrote of it."""
+    with pytest.raises(TypeError, match=message):
+        mercer.save(model, path)
+    assert not path.exists()
+    arrays = {}
+    write_container(path, {"model": describe_model(model, arrays)}, arrays)
+    with pytest.raises(ModelFormatError, match=message):
+        mercer.load(path)
+
+
 @pytest.mark.parametrize(
     ("learnt", "message"),
     [
@@ -225,9 +238,7 @@ def test_probabilities_that_are_none(path, learnt, message):
     model = SVC().fit(X, y)
     for name, value in learnt.items():
         setattr(model, name, np.array(value))
-    mercer.save(model, path)
-    with pytest.raises(ModelFormatError, match=message):
-        mercer.load(path)
+    refused_on_both_ways(model, path, message)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +255,7 @@ def test_weights_that_are_none(path, machine, learnt):
     model = clone(machine).fit(X, y)
     for name, value in learnt.items():
         setattr(model, name, value)
-    mercer.save(model, path)
-    with pytest.raises(ModelFormatError, match=r"(coef_|intercept_) must be .* numbers"):
-        mercer.load(path)
+    refused_on_both_ways(model, path, r"(coef_|intercept_) must be .* numbers")
 
 
 def test_what_no_fit_leaves_is_not_saved(path):

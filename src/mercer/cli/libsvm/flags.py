@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from mercer.cli.machines import KERNELS, LIBSVM_MACHINES
+from mercer.cli.terminal import printable
 
 _NUMBERED: Final = {"--machine": LIBSVM_MACHINES, "--kernel": KERNELS}
 
@@ -66,6 +67,6 @@ def _named(text: str, names: Sequence[str]) -> str:
 
 
 def _refuse(message: str, usage: str) -> NoReturn:
-    print(message, file=sys.stderr)
+    print(printable(message, sys.stderr), file=sys.stderr)
     print(usage)
     raise SystemExit(2)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from mercer.cli.terminal import Subparsers, add_command
+from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
 
 _NAMES: Final = {"svm-train": "train", "svm-predict": "predict", "svm-scale": "scale"}
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
             file.write(_script(command).encode())
             os.chmod(file.fileno(), 0o777 & ~_umask())
         if not args.quiet:
-            print(f"wrote {path}, which runs mercer {command}")
+            print(printable(f"wrote {path}, which runs mercer {command}"))
 
 
 def _is_ours(path: Path) -> bool:

@@ -20,7 +20,7 @@ from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.libsvm.probability import fit_sigmoid
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build, is_own
-from mercer.cli.terminal import Clock, show_warning
+from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
@@ -66,7 +66,8 @@ class LibsvmText:
 
     def unknown_classes(self, names: list[str], data: Data) -> None:
         for label in names:
-            print(f"WARNING: class label {label} specified in weight is not found", file=sys.stderr)
+            told = f"WARNING: class label {label} specified in weight is not found"
+            print(printable(told, sys.stderr), file=sys.stderr)
 
     def model(self, data: Data, class_weight: ClassWeight) -> Estimator:
         args = self._args

@@ -22,7 +22,7 @@ import re
 import stat
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, Literal
 
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
+from mercer.files.mercer_file.budget import Budget
 
 VERSION: Final = 1
 _LENGTH: Final = struct.Struct("<Q")
@@ -67,8 +68,17 @@ def is_container(head: bytes) -> bool:
     return head[_LENGTH.size :].startswith(_FORMAT)
 
 
-def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write ``header`` (plain JSON values, finite numbers) and ``arrays`` to ``path``, atomically."""
+def write_container(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, Array],
+    check: Callable[[dict[str, Any], Budget], object] | None = None,
+) -> None:
+    """Write ``header`` (plain JSON values, finite numbers) and ``arrays`` to ``path``, atomically.
+
+    Before that the header is read back as a reader will, and ``check`` is called with it and with what is left of the
+    reader's budget; if it raises an error, nothing is written.
+    """
     buffers: dict[str, memoryview] = {}
     kept: dict[str, dict[str, str]] = {}
     tensors: dict[str, dict[str, Any]] = {}
@@ -96,6 +106,10 @@ def write_container(path: str | os.PathLike[str], header: Mapping[str, Any], arr
     text += b" " * (-(len(text) + _LENGTH.size) % 64)
     start = len(_BEGINNING)
     text = text[:start] + hashlib.sha256(text).hexdigest().encode() + text[start + len(_NO_DIGEST) :]
+    budget = Budget()
+    content, _ = _parsed_header(text, end, "the model", budget)
+    if check is not None:
+        check(content, budget)
     with replacing(path) as file:
         file.write(_LENGTH.pack(len(text)) + text)
         for name in names:
@@ -113,14 +127,20 @@ def _order(array: Array) -> Literal["C", "F"]:
     return "F" if by_columns else "C"
 
 
-def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+def read_container(
+    path: str | os.PathLike[str], mmap: bool = False, budget: Budget | None = None
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """Read what `write_container` wrote; the arrays are read-only, and with ``mmap`` views of the file.
+
+    The file's size grants ``budget`` its memory, out of which the header is paid here; whoever makes values of the
+    content takes from it too.
 
     Raises
     ------
     ModelFormatError
-        If any byte is not what it must be. Nothing is allocated for an array before the header and the place
-        of every array have been checked, so a hostile file costs no more memory than its own size.
+        If any byte is not what it must be, or the header asks for more memory than its size grants. Nothing is
+        allocated for an array before the header and the place of every array have been checked, so the arrays of a
+        hostile file cost no more memory than their own bytes, and its header what `mercer_file.budget` says.
     OSError
         If ``path`` is missing, unreadable, or not a regular file.
     """
@@ -135,7 +155,7 @@ def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[di
                 "LIBSVM, LIBLINEAR and SVMlight become one by `mercer convert`; a pickle is read by pickle or joblib, "
                 "if you trust it"
             )
-        content, entries = _read_header(file, size, where)
+        content, entries = _read_header(file, size, where, Budget() if budget is None else budget)
         end = file.tell()
         for entry in entries:
             end = entry.offset + entry.nbytes
@@ -146,7 +166,8 @@ def read_container(path: str | os.PathLike[str], mmap: bool = False) -> tuple[di
                 )
         if end != size:
             raise ModelFormatError(f"{where} is damaged: {size - end} bytes follow the last array")
-        return content, {entry.name: _read_array(file, entry, where, mmap) for entry in entries}
+        mapped = np.memmap(file, dtype=np.uint8, mode="r", shape=(size,)) if mmap else None
+        return content, {entry.name: _read_array(file, entry, where, mapped) for entry in entries}
 
 
 def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -162,7 +183,7 @@ def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any], list[_Entry]]:
+def _read_header(file: BinaryIO, size: int, where: str, budget: Budget) -> tuple[dict[str, Any], list[_Entry]]:
     """The content and the arrays' places, with the file at the end of the header."""
     (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
     if length > size - _LENGTH.size:
@@ -170,26 +191,34 @@ def _read_header(file: BinaryIO, size: int, where: str) -> tuple[dict[str, Any],
             f"{where} is truncated or damaged: its header has {length} bytes from byte {_LENGTH.size}, "
             f"but the file has {size} bytes in all"
         )
-    text = file.read(length)
+    return _parsed_header(file.read(length), size - _LENGTH.size - length, where, budget)
+
+
+def _parsed_header(text: bytes, array_bytes: int, where: str, budget: Budget) -> tuple[dict[str, Any], list[_Entry]]:
+    """The content and the arrays' places that a header tells, of a file with so many bytes of arrays."""
     if not text.startswith(_BEGINNING):
-        version = re.match(rb"[0-9]{1,9}", text[len(_FORMAT) :])
+        version = re.match(rb"[0-9]{1,9}", text[len(_FORMAT) :][:9])
         told = int(version[0]) if version else 0
         advice = "update mercer to read it" if told > VERSION else "it is damaged"
         raise ModelFormatError(f"{where} has format version {told}; this mercer reads {VERSION}: {advice}")
     start, stop = len(_BEGINNING), len(_BEGINNING) + len(_NO_DIGEST)
-    digest = hashlib.sha256(text[:start] + _NO_DIGEST + text[stop:]).hexdigest()
-    if text[start:stop] != digest.encode():
+    digest = hashlib.sha256(text[:start] + _NO_DIGEST)
+    digest.update(memoryview(text)[stop:])
+    if text[start:stop] != digest.hexdigest().encode():
         raise ModelFormatError(f"{where} is damaged: its header's checksum does not match")
-    tensors = _parsed_json(text, f"{where}: the header")
+    budget.grant(len(text), array_bytes)
+    tensors = _parsed_json(text, f"{where}: the header", budget)
+    begin = _LENGTH.size + len(text)
+    del text
     metadata = tensors.pop("__metadata__")
     names = {"format", "version", "sha256", "content", "arrays"}
     if metadata.keys() != names or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFormatError(f"{where}: the metadata must be exactly the strings {sorted(names)}")
-    content = _parsed_json(metadata["content"], f"{where}: the content")
-    kept = _parsed_json(metadata["arrays"], f"{where}: the list of arrays")
+    content = _parsed_json(metadata["content"], f"{where}: the content", budget)
+    kept = _parsed_json(metadata["arrays"], f"{where}: the list of arrays", budget)
     if kept.keys() != tensors.keys():
         raise ModelFormatError(f"{where}: the arrays and their checksums have different names")
-    return content, _entries(tensors, kept, _LENGTH.size + length, where)
+    return content, _entries(tensors, kept, begin, where)
 
 
 def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: str) -> list[_Entry]:
@@ -228,8 +257,9 @@ def _entries(tensors: dict[str, Any], kept: dict[str, Any], start: int, where: s
     return entries
 
 
-def _parsed_json(text: bytes | str, where: str) -> dict[str, Any]:
-    """A JSON object, in which no key stands twice."""
+def _parsed_json(text: bytes | str, where: str, budget: Budget) -> dict[str, Any]:
+    """A JSON object, in which no key stands twice; its memory is taken from the budget before it is parsed."""
+    budget.take_json(text, where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -263,16 +293,14 @@ def _digest_of(buffer: memoryview) -> str:
     return digest.hexdigest()
 
 
-def _read_array(file: BinaryIO, entry: _Entry, where: str, mmap: bool) -> Array:
-    """The array at the file's position, read-only; with ``mmap`` a view of the file."""
-    mapped = mmap and entry.nbytes > 0
-    flat: Array = np.empty(0 if mapped else entry.nbytes, dtype=np.uint8)
-    if mapped:
-        flat = np.asarray(np.memmap(file, dtype=np.uint8, mode="r", offset=entry.offset, shape=(entry.nbytes,)))
-        file.seek(entry.offset + entry.nbytes)
+def _read_array(file: BinaryIO, entry: _Entry, where: str, mapped: Array | None) -> Array:
+    """The array at the file's position, read-only; a view of the whole file where that is ``mapped``."""
+    flat: Array = np.empty(entry.nbytes if mapped is None else 0, dtype=np.uint8)
+    if mapped is not None:
+        flat = np.asarray(mapped[entry.offset : entry.offset + entry.nbytes])
     digest = hashlib.sha256()
     for part in _pieces(flat.data):
-        if not mapped and file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
+        if mapped is None and file.readinto(part) != len(part):  # type: ignore[attr-defined]  # typeshed's BinaryIO omits readinto
             raise ModelFormatError(f"{where} was truncated while it was read, inside array {entry.name!r}")
         digest.update(part)
     if digest.hexdigest() != entry.sha256:

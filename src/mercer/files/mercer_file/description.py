@@ -19,9 +19,11 @@ Every name is looked up in a list of this package, and none is a module or a pat
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections import UserList
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Final
 
@@ -31,6 +33,7 @@ import scipy.sparse as sp
 from mercer import kernels
 from mercer.arrays import freeze
 from mercer.errors import ModelFormatError
+from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import DTYPES, Array
 from mercer.fitting.pipeline.state import expect
 from mercer.kernels import Kernel
@@ -53,10 +56,12 @@ _TYPES: Final[dict[str, Any]] = {
     "inexact": np.inexact,
 }
 
+_PER_KERNEL: Final = 1024  # bytes of an object with its parameters
+
 Told = dict[str, Any]  # an object of JSON
 Arrays = MutableMapping[str, Array]
 Describe = Callable[[Any, Arrays, str], Any]
-Rebuild = Callable[[Told, Mapping[str, Array], str], Any]
+Rebuild = Callable[[Told, Mapping[str, Array], str, Budget], Any]
 
 
 def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = None) -> Any:
@@ -165,9 +170,23 @@ def _kernel_class(name: object) -> type[Kernel] | None:
     return found if isinstance(found, type) and issubclass(found, Kernel) and found is not Kernel else None
 
 
-def rebuild(description: Any, arrays: Mapping[str, Array], where: str, other: Rebuild | None = None) -> Any:
-    """The inverse of `describe`; a ModelFormatError names the place of what is not in the vocabulary."""
-    return _Reader(arrays, other).value(description, where)
+def rebuild(
+    description: Any,
+    arrays: Mapping[str, Array],
+    where: str,
+    other: Rebuild | None = None,
+    budget: Budget | None = None,
+) -> Any:
+    """The inverse of `describe`; a ModelFormatError names the place of what is not in the vocabulary.
+
+    Whatever may be larger than its description is taken from the budget first, by default that of an empty file.
+    """
+    return _Reader(arrays, other, Budget() if budget is None else budget).value(description, where)
+
+
+def _inside(where: str, key: object) -> str:
+    """The place of an item for an error: the last names that lead there, so that long or many names cost nothing."""
+    return f"{where[-200:]}.{key!s:.60}"
 
 
 @dataclass(frozen=True)
@@ -176,29 +195,37 @@ class _Reader:
 
     arrays: Mapping[str, Array]
     other: Rebuild | None
+    budget: Budget
 
     def value(self, told: Any, where: str) -> Any:
         if isinstance(told, list):
-            return [self.value(item, f"{where}.{i}") for i, item in enumerate(told)]
+            return self._values(told, where)
         if not isinstance(told, dict):
             return told
         if "$" not in told:
-            return {key: self.value(item, f"{where}.{key}") for key, item in told.items()}
+            return dict(zip(told, self._values(told.values(), where, told), strict=True))
         kind = told["$"]
         if kind == "estimator" and self.other is not None:
-            return self.other(told, self.arrays, where)
+            return self.other(told, self.arrays, where, self.budget)
         known = isinstance(kind, str) and kind in _FIELDS
         expect(known, f"{where}: {kind!r} is not a kind of value that this mercer knows")
         fields = _FIELDS[kind]
         whole = told.keys() == {"$", *fields}
-        expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)}")
+        expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)!s:.200}")
         return getattr(self, f"_{kind}")(told, where)
 
     def _items(self, told: Told, where: str) -> list[Any]:
         expect(isinstance(told["items"], list), f"{where}: its items must be a list")
         # Only tuples and dictionaries may hold models.
-        reader = self if told["$"] in ("tuple", "dict") else _Reader(self.arrays, None)
-        return [reader.value(item, f"{where}.{i}") for i, item in enumerate(told["items"])]
+        reader = self if told["$"] in ("tuple", "dict") else replace(self, other=None)
+        return reader._values(told["items"], where)
+
+    def _values(self, told: Iterable[Any], where: str, keys: Iterable[object] | None = None) -> list[Any]:
+        """The value of each item; what stands for itself needs no place for an error."""
+        return [
+            self.value(item, _inside(where, key)) if isinstance(item, (list, dict)) else item
+            for key, item in zip(itertools.count() if keys is None else keys, told, strict=False)
+        ]
 
     def _float(self, told: Told, where: str) -> float:
         value = told["value"]
@@ -229,15 +256,17 @@ class _Reader:
     def _array(self, told: Told, where: str) -> Array:
         name = told["name"]
         known = isinstance(name, str) and name in self.arrays
-        expect(known, f"{where}: the file has no array named {name!r}")
-        return self.arrays[name]
+        expect(known, f"{where}: the file has no array named {name!r:.60}")
+        array = self.arrays[name]
+        self.budget.take(array.nbytes, where)  # for each place that names it: a constructor may copy it
+        return array
 
     def _csr(self, told: Told, where: str) -> Any:
         shape, parts = told["shape"], {}
         counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
         expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
         for part, kind, named in (("data", "f", "numbers"), ("indices", "i", "integers"), ("indptr", "i", "integers")):
-            parts[part] = array = self.value(told[part], f"{where}.{part}")
+            parts[part] = array = self.value(told[part], _inside(where, part))
             flat = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind == kind
             expect(flat, f"{where}.{part}: one-dimensional {named} expected")
         data, indices, indptr = parts["data"], parts["indices"], parts["indptr"]
@@ -246,6 +275,7 @@ class _Reader:
         expect(bool(rises), f"{where}.indptr must rise from 0 to {len(data)} in {shape[0]} steps, one per row")
         inside = len(indices) == len(data) and (not len(indices) or 0 <= indices.min() <= indices.max() < shape[1])
         expect(bool(inside), f"{where}.indices must be {len(data)} columns between 0 and {shape[1] - 1}")
+        self.budget.take(8 * (len(indices) + len(indptr)), where)
         build = sp.csr_matrix if told["matrix"] is True else sp.csr_array
         if indices.dtype != indptr.dtype:
             return build((data, indices, indptr), shape=tuple(shape))
@@ -257,7 +287,10 @@ class _Reader:
     def _strings(self, told: Told, where: str) -> Any:
         items = self._items(told, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
-        return freeze(np.array(items, dtype=object if told["object"] is True else np.str_))
+        objects = told["object"] is True
+        longest = max(map(len, items), default=1)  # the width of all, of four bytes for each character
+        self.budget.take(len(items) * (8 if objects else 4 * longest), where)
+        return freeze(np.array(items, dtype=object if objects else np.str_))
 
     def _objects(self, told: Told, where: str) -> Any:
         items, shape = self._items(told, where), told["shape"]
@@ -266,6 +299,7 @@ class _Reader:
         counts = isinstance(shape, list) and len(shape) <= 8 and all(type(n) is int and n >= 0 for n in shape)
         fits = counts and math.prod(shape) == len(items) and max(shape, default=0) <= max(len(items), 1)
         expect(fits, f"{where}: {shape!r:.60} is not the shape of {len(items)} items")
+        self.budget.take(8 * len(items), where)
         objects = np.empty(len(items), dtype=object)
         objects[:] = items
         return freeze(objects.reshape(shape))
@@ -290,10 +324,12 @@ class _Reader:
     def _kernel(self, told: Told, where: str) -> Kernel:
         found = _kernel_class(told["name"])
         if found is None:
-            raise ModelFormatError(f"{where}: {told['name']!r} is not a kernel of this mercer")
-        params = _Reader(self.arrays, None).value(told["params"], where)
+            raise ModelFormatError(f"{where}: {told['name']!r:.60} is not a kernel of this mercer")
+        self.budget.take(_PER_KERNEL, where)
+        params = replace(self, other=None).value(told["params"], where)
         known = isinstance(params, dict) and set(params) <= set(found._get_param_names())
-        expect(known, f"{where}: {params!r} are not parameters of {found.__name__}")
+        if not known:  # a text of the parameters of a tree of kernels is made for an error only
+            raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {found.__name__}")
         return found(**params)
 
 

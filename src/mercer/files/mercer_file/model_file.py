@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
+import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -24,19 +25,25 @@ from sklearn.utils.validation import check_is_fitted
 import mercer
 from mercer import bayes, estimators, unsupervised
 from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
+from mercer.features.feature_map import FeatureMap, n_columns_made
+from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
+from mercer.files.mercer_file.feature_maps import FEATURE_MAPS
 from mercer.files.mercer_file.own_table import OWN
 from mercer.files.scikit.checks import CONFIG, Fitted, Plain
 from mercer.files.scikit.table import SCIKIT, Row
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, expect, fitted_names, restored, state_of
+from mercer.kernels import Kernel
 from mercer.tables.estimator import Tabular
 
 # What set_output was told, in scikit-learn's name for it.
 _OUTPUT: Final = "_sklearn_output_config"
+_PER_ESTIMATOR: Final = 4096  # bytes of an object with its parameters
+_MOST_ITEMS: Final = 10_000  # in a parameter that is a list or a dictionary
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
-_TABLE: Final = SCIKIT | OWN
+_TABLE: Final = SCIKIT | OWN | FEATURE_MAPS
 # What an error names: the names without an underscore, which users can import.
 _TOLD: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
 
@@ -73,9 +80,23 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Array] = {}
     described = describe_model(model, arrays)
     if not machines_in(model):
-        raise TypeError(f"{type(model).__name__} holds no estimator of mercer's, and a .mercer file is for those")
+        raise TypeError(
+            f"{type(model).__name__} holds no estimator of mercer's that predicts, groups or makes components, and a "
+            ".mercer file is for those; save it in a Pipeline with one, or alone with pickle or joblib"
+        )
     content = {"mercer": mercer.__version__, "scikit-learn": sklearn.__version__, "model": described}
-    write_container(path, content, arrays)
+    views = {name: array.view() for name, array in arrays.items()}  # those of the model may stay writeable
+
+    def check(read: dict[str, Any], budget: Budget) -> None:
+        try:
+            rebuild_model(read["model"], views, "model", budget)
+        except _NO_MODEL as error:
+            raise TypeError(
+                f"{type(model).__name__} cannot be saved as a .mercer file, since none could be loaded: "
+                f"{_reason(error)}; use pickle or joblib"
+            ) from error
+
+    write_container(path, content, arrays, check)
 
 
 def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
@@ -97,23 +118,45 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
     --------
     See `save`.
     """
-    content, arrays = read_container(path, mmap)
+    budget = Budget()
     try:
-        model = rebuild_model(content.get("model"), arrays)
+        content, arrays = read_container(path, mmap, budget)
+    except MemoryError:
+        raise ModelFormatError(_too_large(path)) from None
+    try:
+        model = rebuild_model(content.get("model"), arrays, "model", budget)
         if not machines_in(model):
             raise ModelFormatError("there is no fitted estimator of mercer in it")
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except MemoryError:
+        raise ModelFormatError(_too_large(path)) from None
+    except _NO_MODEL as error:
         # The checksums held, so these are headers somebody wrote, or a version whose states differ.
-        reason = f"{type(error).__name__}: {error}" if not isinstance(error, ModelFormatError) else str(error)
         raise ModelFormatError(
             f"{os.fspath(path)!r}, written by mercer {content.get('mercer')!r:.40} with scikit-learn "
             f"{content.get('scikit-learn')!r:.40}, read by {mercer.__version__} with {sklearn.__version__}: "
-            f"{' '.join(reason.split()):.600}"
+            f"{_reason(error)}"
         ) from error
     learner = model.estimator_ if type(model) is Tabular else model
     if estimator_class(type(learner).__name__) is None:
         _compare(content.get("scikit-learn"), os.fspath(path))
     return model
+
+
+# What making a model of a content raises if the content is none.
+_NO_MODEL: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def _reason(error: BaseException) -> str:
+    """One line of an error, with its type where that is not our own."""
+    told = str(error) if isinstance(error, ModelFormatError) else f"{type(error).__name__}: {error}"
+    return " ".join(told.split())[:600]
+
+
+def _too_large(path: str | os.PathLike[str]) -> str:
+    return (
+        f"{os.fspath(path)!r} of {os.path.getsize(path)} bytes needs more memory than this computer has left; free "
+        "some, or leave the arrays in the file with mercer.load(path, mmap=True)"
+    )
 
 
 def _compare(written: Any, path: str | bytes) -> None:
@@ -181,17 +224,24 @@ def _cannot_save(model: Fitted, where: str) -> TypeError:
     )
 
 
-def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "model") -> Any:
+def rebuild_model(
+    description: Any, arrays: Mapping[str, Array], where: str = "model", budget: Budget | None = None
+) -> Any:
     """The inverse of `describe_model`; ModelFormatError for what no fit could have left."""
+    budget = Budget() if budget is None else budget
+    budget.take(_PER_ESTIMATOR, where)
     if not isinstance(description, dict) or not isinstance(description.get("class"), str):
         raise ModelFormatError("the header names no estimator")
     name = description["class"]
     found = estimator_class(name)
     if found is not None:
         if "params" in description:
-            return found(**rebuild(description["params"], arrays, f"{where}.{name}"))
-        header = rebuild(description["state"], arrays, f"{name}.state")
-        fitted = rebuild(description["arrays"], arrays, f"{name}.arrays")
+            params = rebuild(description["params"], arrays, f"{where}.{name}", None, budget)
+            check_parameters(params)
+            return found(**params)
+        header = rebuild(description["state"], arrays, f"{name}.state", None, budget)
+        fitted = rebuild(description["arrays"], arrays, f"{name}.arrays", None, budget)
+        check_parameters(header["params"])
         model = restored(found, header, fitted)
         if "output" in description:
             CONFIG.check("output", description["output"], model)
@@ -202,10 +252,14 @@ def rebuild_model(description: Any, arrays: Mapping[str, Array], where: str = "m
     found = _class_named(name)
     if found is None:
         raise ModelFormatError(f"scikit-learn {sklearn.__version__} has no {name}")
-    params = rebuild(description["params"], arrays, f"{where}.{name}", rebuild_model)
-    learnt = rebuild(description["fitted"], arrays, f"{where}.{name}", rebuild_model)
+    params = rebuild(description["params"], arrays, f"{where[-200:]}.{name}", rebuild_model, budget)
+    learnt = rebuild(description["fitted"], arrays, f"{where[-200:]}.{name}", rebuild_model, budget)
     expect(isinstance(params, dict) and isinstance(learnt, dict), f"{name} has parameters and attributes by name")
-    return _restored(found, _TABLE[name], params, learnt)
+    model = _restored(found, _TABLE[name], params, learnt)
+    # Columns that no array of the file stands behind: many such transformers side by side would make a huge row.
+    columns = n_columns_made(model) if isinstance(model, FeatureMap) else vars(model).get("n_output_features_", 0)
+    budget.take(8 * int(columns), f"a row of the columns that {name} makes")
+    return model
 
 
 def _restored(cls: Any, row: Row, params: Plain, learnt: Plain) -> Fitted:
@@ -228,8 +282,30 @@ def _restored(cls: Any, row: Row, params: Plain, learnt: Plain) -> Fitted:
         if learnt.keys() - {"_sklearn_output_config"}:
             row.finish(model)
     except ModelFormatError as error:
-        raise ModelFormatError(f"{name}: {error}") from None
+        raise ModelFormatError(f"{name}: {error}"[:600]) from None
     return model
+
+
+def check_parameters(params: Any) -> None:
+    """Raise ModelFormatError unless an estimator's parameters are numbers, words, kernels, arrays or short lists.
+
+    Constructors take what they are given; what is no parameter of any honest estimator is refused here.
+    """
+    expect(isinstance(params, dict), "an estimator has parameters by name")
+    for name, value in params.items():
+        count = _n_plain(value)
+        expect(count is not None, f"{name!r:.60} is no number, word, kernel, array or list of such")
+        expect(count is None or count <= _MOST_ITEMS, f"{name!r:.60} holds more than {_MOST_ITEMS} values")
+
+
+def _n_plain(value: Any) -> int | None:
+    """Number of values in a parameter, those in its lists and dictionaries included; None if one cannot be."""
+    if isinstance(value, (list, tuple, dict)):
+        items = [*value, *value.values()] if isinstance(value, dict) else value
+        counts = [_n_plain(item) for item in items[: _MOST_ITEMS + 1]]
+        return None if None in counts else 1 + sum(count for count in counts if count is not None)
+    plain = value is None or isinstance(value, (bool, int, float, str, np.generic, np.ndarray, Kernel))
+    return 1 if plain else None
 
 
 def _check(model: Fitted, row: Row, learnt: Any) -> None:

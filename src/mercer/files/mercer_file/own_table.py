@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.data.labels import REST, planes
+from mercer.errors import ModelFormatError
 from mercer.files.scikit.checks import Fitted, Model, Plain
 from mercer.files.scikit.table import Row, row
 from mercer.fitting.pipeline.state import (
@@ -70,8 +71,8 @@ class Declared(Kind):
             value = plain[field]
             if wanted in _NESTED:
                 value = _NESTED[wanted].from_plain(field, plain, model)
-            else:
-                expect(_TYPES[wanted](value), f"{field} of {name} must be {wanted}, not {value!r:.40}")
+            elif not _TYPES[wanted](value):
+                raise ModelFormatError(f"{field} of {name} must be {wanted}, not {value!r:.40}")
             values[field] = value
         return kind(**values)
 
@@ -133,6 +134,11 @@ class _Encoding(Declared):
             expect(abs(value.fill) < 1e12, f"{value.fill!r} is no date")
             known = value.form in DATE_FORMS and set(value.cycles) <= set(CYCLES)
             expect(known, f"no date is read as {value.form!r:.40}")
+        parts = value.levels if isinstance(value, Levels) else value.words if isinstance(value, Words) else ()
+        # Every level and word becomes a title that begins with the name of the column.
+        letters = len(value.name) * len(parts)
+        few = letters <= 2**20 + 16 * (sum(map(len, parts)) + len(parts))
+        expect(few, f"the name of a column with {len(parts)} values is too long: {len(value.name)} characters")
         if isinstance(value, Levels):
             expect(len(set(value.levels)) == len(value.levels), f"every level of {value.name!r} must be there once")
         if isinstance(value, Words):
@@ -198,7 +204,12 @@ class _Results(Kind):
         known = isinstance(results, dict) and isinstance(results.get("params"), list)
         expect(known, f"{name} must have the points of a search")
         columns = {}
-        for parameter in sorted({key for point in results["params"] for key in point}):
+        names = sorted({key for point in results["params"] for key in point})
+        # A column for each name: as much as all points have, unless each point has names of its own.
+        entries = sum(map(len, results["params"]))
+        most = 16 * entries + 10_000
+        expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
+        for parameter in names:
             column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
             for k, point in enumerate(results["params"]):
                 if parameter in point:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections import UserList
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -286,8 +287,9 @@ def columns(model: Fitted) -> None:
     given = vars(model)["_columns"]
     listed = isinstance(given, list) and len(given) == len(model.transformers)
     expect(listed, "_columns must be those of the transformers")
+    known = set(getattr(model, "feature_names_in_", ()))
     for number, chosen in enumerate([*(part[2] for part in parts), *given, remainder[2] or []]):
-        check_columns(f"columns {number}", chosen, model)
+        check_columns(f"columns {number}", chosen, int(model.n_features_in_), known)
     places = model._transformer_to_input_indices
     whole = isinstance(places, dict) and {part[0] for part in parts} <= places.keys()
     expect(whole, "_transformer_to_input_indices must have every transformer")
@@ -381,33 +383,47 @@ def voting_names(model: Fitted) -> None:
     model.named_estimators_ = Bunch(**{name: found.get(name, "drop") for name, _ in model.estimators})
 
 
-def check_pattern(name: str, pattern: Any) -> None:
-    """A regular expression that cannot take exponential time, whatever the text: no repetition stands in another.
+# One character: a set, a class such as \w, a sign behind a backslash, any character, or a letter that means itself.
+_ONE: Final = r"(?:\[\^?+(?:\\.|[^\\])(?:\\.|[^\\\]])*+\]|\\[wWdDsS]|\\[^\w\s]|[^\\\[\](){}*+?|^$])"
+_PATTERN: Final = re.compile(
+    rf"(?:\(\?[aisu]+\))?(?P<first>\^|\\b)?(?P<many>{_ONE})*+"
+    r"(?P<times>[*+?]|\{\d{1,2}(?:(?P<open>,)(?P<most>\d{1,2})?)?\})?(?P<last>\$|\\b)?",
+    re.DOTALL,
+)
 
-    Expressions of that kind are a well-known way to halt a program, and no token needs one.
+
+def check_pattern(name: str, pattern: Any) -> None:
+    """Raise ModelFormatError unless a regular expression takes time proportional to the length of the text, any text.
+
+    Allowed are single characters and classes, the last of which may be repeated, between optional ``\\b``, ``^`` and
+    ``$``. Without an end, a repetition takes as many characters as it finds, and never gives one back. With one, it
+    gives back until a boundary or the end of the text; then the start must be such a place too, so that a stretch
+    without boundaries is read a bounded number of times. A run of ``\\w`` ends at a boundary itself.
     """
     expect(isinstance(pattern, str) and len(pattern) <= 200, f"{name} must be a pattern of at most 200 characters")
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"{name}: {error}") from None
-    bare = re.sub(r"\[\^?\]?(?:\\.|[^\]\\])*\]", "c", re.sub(r"\\[^0-9]", "c", pattern.replace(r"\\", "c")))
-    repeats = re.search(r"\)(?:[*+{]|\?\?)", bare) is not None
-    referred = "\\" in bare or "(?P=" in bare
-    # A pattern takes at most (length of a text)^quantifiers steps.
+    found = _PATTERN.fullmatch(pattern)
+    linear = found is not None
+    if found is not None and found["last"] is not None:
+        unbounded = found["times"] in ("*", "+") or (found["open"] is not None and found["most"] is None)
+        boundaries = found["last"] == r"\b" and (found["first"] == r"\b" or found["many"] == r"\w")
+        linear = not unbounded or found["first"] == "^" or boundaries
     expect(
-        not repeats and not referred and len(re.findall(r"[*+{]", bare)) <= 4,
-        f"{name} repeats a group, refers to one, or has more than 4 quantifiers, and may take exponential time",
+        linear,
+        f"{name}={pattern!r:.80} may take more time than in proportion to a text. A .mercer file holds patterns of "
+        r"single characters and classes (\w, \d, [a-z], .), the last of which may be repeated (+, *, ?, {2,5}), with "
+        r"\b or ^ before and \b or $ after them, such as scikit-learn's own '(?u)\b\w\w+\b': choose such a pattern",
     )
 
 
-def check_columns(name: str, columns: Any, model: Fitted) -> None:
-    """Columns of a table: by name, number, mask or slice, and all of them there."""
-    known = getattr(model, "feature_names_in_", None)
-    n = int(getattr(model, "n_features_in_", 0))
+def check_columns(name: str, columns: Any, n: int, known: Collection[str]) -> None:
+    """Columns of a table of n, perhaps with names: by name, number, mask or slice, and all of them there."""
     if isinstance(columns, slice):
         ends: Iterable[Any] = (columns.start, columns.stop)
-        named = all(end is None or isinstance(end, int) or (known is not None and end in known) for end in ends)
+        named = all(end is None or isinstance(end, int) or end in known for end in ends)
         expect(named and (columns.step is None or type(columns.step) is int), f"{name} is no slice of columns")
         return
     items = columns.tolist() if isinstance(columns, np.ndarray) else columns
@@ -417,5 +433,5 @@ def check_columns(name: str, columns: Any, model: Fitted) -> None:
         return
     for item in items:
         number = isinstance(item, (int, np.integer)) and -n <= int(item) < n
-        there = number or (isinstance(item, str) and known is not None and item in known)
+        there = number or (isinstance(item, str) and item in known)
         expect(there, f"{name} names a column that is not there: {item!r:.60}")

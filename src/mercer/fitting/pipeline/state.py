@@ -299,9 +299,8 @@ class Function(Kind):
             expect(len(value.columns) == count, f"there are {len(value.columns)} columns for {count} coefficients")
             return
         expect(value.columns is None, "only a precomputed kernel has columns")
-        expect(
-            (accepts == "sequences") == isinstance(value.vectors, list), f"{value.kernel} does not take such vectors"
-        )
+        if (accepts == "sequences") != isinstance(value.vectors, list):  # the text of a tree of kernels takes time
+            raise ModelFormatError(f"{value.kernel} does not take such vectors")
         check_vectors("the support vectors", value.vectors, count, _size("features", model))
 
 

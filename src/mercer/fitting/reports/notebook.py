@@ -8,6 +8,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from mercer.runtime.control_characters import escape_controls
+
 _STYLE = (
     "font-family:monospace;font-size:0.85em;line-height:1.4;white-space:pre;margin:0.3em 0 0 0.3em;padding:0.4em 0.8em;"
     "border-left:3px solid {colour};display:inline-block"
@@ -30,7 +32,7 @@ class ShowsCertificate:
             body, end, rest = str(BaseEstimator._repr_html_inner(self)).rpartition("</body>")
         finally:
             _SHOWN.reset(token)
-        return f"{body}{_certificate(self)}{end}{rest}" if end else rest + _certificate(self)
+        return escape_controls(f"{body}{_certificate(self)}{end}{rest}" if end else rest + _certificate(self))
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         bundle = BaseEstimator._repr_mimebundle_(self, **kwargs)
