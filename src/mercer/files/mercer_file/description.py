@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import UserList
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from types import FunctionType

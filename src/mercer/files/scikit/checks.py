@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import UserList
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
