@@ -266,6 +266,7 @@ def _calibrated_classifier(model: Fitted) -> None:
         expect(bool(rising.all()), "W must rise on every plane")
     _expect_length(model._own_scores_.scores, "scores", None)
     _expect_starts(model._own_scores_.starts, k, len(model._own_scores_.scores))
+    _expect_weight(model, "_own_weight_", len(model._own_scores_.scores))
 
 
 def _classes_inside(model: Fitted) -> None:
@@ -290,11 +291,13 @@ class _Folds(Kind):
     def check(self, name: str, value: Any, model: Fitted) -> None:
         for _, rows in value:
             if rows is not None:
-                Places("residuals_").check("the rows of a fold", rows, model)
+                # Samples of weight 0 have places, but no residuals.
+                Places(None if hasattr(model, "_weight_") else "residuals_").check("the rows of a fold", rows, model)
 
 
 def _calibrated_regressor(model: Fitted) -> None:
     n, functions = len(model.residuals_), model._functions_
+    _expect_weight(model, "_weight_", n)
     _expect_length(model._without_, "the fold of each sample", n)
     Places(len(model._folds_)).check("the fold of each sample", model._without_, model)
     if functions is None:
@@ -323,6 +326,13 @@ def _threads_inside(model: Fitted) -> None:
 
 def _expect_length(values: Any, name: str, length: int | None) -> None:
     expect(values.ndim == 1 and length in (None, len(values)), f"{name} must be a list of {length or ''} numbers")
+
+
+def _expect_weight(model: Fitted, name: str, length: int) -> None:
+    weight = vars(model).get(name)
+    if weight is not None:
+        _expect_length(weight, name, length)
+        expect(bool((weight > 0).all()), f"{name} must be above 0")
 
 
 def _expect_starts(value: Any, count: int, end: int) -> None:
@@ -361,7 +371,9 @@ OWN: Final[dict[str, Row]] = {
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
         _own_scores_=Declared({"OwnScores": "mercer.calibration.classifier"}),
-    ).but(whole=_calibrated_classifier, finish=_classes_inside),
+        _own_weight_=Array(None),
+        _held_out_=Flag(),
+    ).but(optional=("_own_weight_", "_held_out_"), whole=_calibrated_classifier, finish=_classes_inside),
     "CalibratedRegressor": _calibrated(
         residuals_=Array(None),
         _folds_=_Folds(),
@@ -373,5 +385,6 @@ OWN: Final[dict[str, Row]] = {
             },
             or_none=True,
         ),
-    ).but(whole=_calibrated_regressor, finish=_threads_inside),
+        _weight_=Array(None),
+    ).but(optional=("_weight_",), whole=_calibrated_regressor, finish=_threads_inside),
 }
