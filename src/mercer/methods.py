@@ -397,7 +397,8 @@ class NoveltyMethods:
             Folds that leave every sample out once. "held-out": the machine is asked itself. LIBSVM does that with the
             training samples.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines and for the marks. A weight of k counts as k samples; one of weight 0 counts nowhere.
+            For the folds' machines and for the marks. A weight of k counts as k samples; a sample of weight 0 counts
+            nowhere.
 
         Returns
         -------

@@ -125,9 +125,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
         own = self.probabilities_.own_scores(f[counted], codes[counted])
         order = np.lexsort((own, codes[counted]))
-        self._own_scores_ = OwnScores(
-            own[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1))
-        )
+        self._own_scores_ = OwnScores(own[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1)))
         if (weight[counted] != 1).any():
             self._own_weight_ = freeze(weight[counted][order])
         self._held_out_ = isinstance(cv, str)
@@ -240,7 +238,10 @@ class OwnScores:
     starts: Indices
 
     def p_values(self, scores: Floats, weight: Floats | None) -> Floats:
-        """A column for each class, from scores with a column for each class; `weight` is of the samples, None means 1."""
+        """A column for each class, from scores with a column for each class.
+
+        `weight` has a number for each sample, in the order of `scores`; None means 1.
+        """
         out = np.empty_like(scores)
         for k in range(scores.shape[1]):
             mine = slice(self.starts[k], self.starts[k + 1])

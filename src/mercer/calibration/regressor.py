@@ -4,8 +4,7 @@ Jackknife+ and CV+ (Barber, Candès, Ramdas, Tibshirani 2021): with f₋ᵢ trai
 and Rᵢ = |yᵢ − f₋ᵢ(xᵢ)|, the interval at x goes from the ⌊α(n + 1)⌋-th smallest of f₋ᵢ(x) − Rᵢ to the
 ⌈(1 − α)(n + 1)⌉-th smallest of f₋ᵢ(x) + Rᵢ. Leaving out one sample at a time it holds y with probability at least
 1 − 2α whatever the law of the samples (less √(2/n) with folds), and in practice nearly 1 − α. With samples that the
-machine was not trained on, f is the same for all i, and the probability at least 1 − α. `guarantee_` says which of these
-holds.
+machine was not trained on, f is the same for all i, and the probability at least 1 − α. `guarantee_` says what holds.
 
 A sample of weight k counts as k samples of the same fold, and the new sample as one.
 """
@@ -194,8 +193,10 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         residuals, weight = self.residuals_, self._weights()
         if self._functions_ is None and self._folds_[0][0] is self.estimator_:
             f = machine.predict(X)  # rounding does not change an order: f + (the k-th) is the k-th of f + r
-            half = upper_ends(residuals[None], weight, alpha)[0], lower_ends(-residuals[None], weight, alpha)[0]
-            return f + half[1], f + half[0]
+            return (
+                f + float(lower_ends(-residuals[None], weight, alpha)[0]),
+                f + float(upper_ends(residuals[None], weight, alpha)[0]),
+            )
         n, rows = len(residuals), _num_samples(X) if hasattr(X, "iloc") else n_samples(X)
         low, high = np.empty(rows), np.empty(rows)
         for some in row_blocks(rows, (16 if weight is None else 48) * n):

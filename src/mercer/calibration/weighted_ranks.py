@@ -54,9 +54,9 @@ def _at(values: Floats, order: np.ndarray, place: np.ndarray) -> Floats:
 
 
 def share_up_to(scores: Floats, known: Floats, weight: Floats | None) -> Floats:
-    """The share of weight, the new sample's own weight of 1 included, of the known scores that are not above each score.
+    """The weight of the known scores that are not above each new one, as a share of all weight.
 
-    `known` is sorted, and `weight` is in its order; None means 1.
+    The new sample counts too, with a weight of 1. `known` is sorted, and `weight` is in its order; None means 1.
     """
     place = np.searchsorted(known, scores, side="right")
     if weight is None:
