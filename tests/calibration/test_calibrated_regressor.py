@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from contracts import scikit_learn_checks
-from mercer import SVR, NuSVR, RLSRegressor
+from mercer import SVR, NuSVR, QuantileSVR, RLSRegressor
 from mercer.calibration import CalibratedRegressor
 from mercer.errors import SingularSystemWarning
 
@@ -178,6 +178,17 @@ def test_bad_requests_are_answered() -> None:
         CalibratedRegressor(NuSVR(), cv="leave-one-out").fit(X, y)
     with pytest.raises(ValueError, match="alpha=2 must be between"):
         SVR().fit(X, y).calibrate(X, y).predict_interval(X, alpha=2)
+    for quantiles in ([0.2, 0.8], [0.5]):
+        machine = QuantileSVR(quantiles)
+        with pytest.raises(
+            ValueError, match=r"calibrating QuantileSVR: it predicts an array .* quantiles=0.5 \(a number"
+        ):
+            machine.fit(X, y).calibrate(X, y, cv="held-out")
+        with pytest.raises(ValueError, match="calibrating QuantileSVR: it predicts an array"):
+            CalibratedRegressor(machine).fit(X, y)
+    QuantileSVR(0.5).fit(X, y).calibrate(X, y).predict_interval(X)
+    with pytest.raises(ValueError, match=r"calibrating SVR: y has 2 columns.*one model for each column"):
+        SVR().fit(X, X).calibrate(X, X)
     with pytest.raises(MemoryError, match="cache_size"):
         RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
 

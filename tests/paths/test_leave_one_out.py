@@ -107,3 +107,18 @@ def test_what_has_no_exact_solution_is_refused():
         leave_one_out(OneClassSVM(), X, None)
     with pytest.raises(ValueError, match="finite C"):
         leave_one_out(SVC(C=np.inf), X, y)
+    with pytest.raises(ValueError, match=r"leave_one_out\(SVR\): leaving samples out is for one output"):
+        leave_one_out(SVR(), X, np.eye(4))
+    with pytest.raises(ValueError, match=r"one quantile, but quantiles=\[0.2, 0.8\].*take them one by one"):
+        leave_one_out(QuantileSVR([0.2, 0.8]), X, y)
+
+
+def test_one_quantile_in_a_list_is_that_quantile():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    found = leave_one_out(QuantileSVR([0.2], gamma=0.5), X, y)
+    assert found.error == leave_one_out(QuantileSVR(0.2, gamma=0.5), X, y).error
+    for i in (0, 7, 19):
+        rest = np.delete(np.arange(20), i)
+        refit = QuantileSVR(0.2, gamma=0.5, tol=1e-10).fit(X[rest], y[rest])
+        assert found.predictions[i] == pytest.approx(refit.predict(X[i : i + 1])[0], abs=1e-6)

@@ -1,11 +1,12 @@
 """A fit that fails leaves the estimator as it was, and copies made during a fit are whole: for everything with a fit.
 
-The classes are found by inspection, so that a new one is tried too. A fit is stopped at chosen calls of Python functions
-by a profile function that raises KeyboardInterrupt there, as Ctrl-C does.
+The classes are found by inspection, so that a new one is tried too. A fit is stopped at chosen calls of Python
+functions by a profile function that raises KeyboardInterrupt there, as Ctrl-C does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import pickle
 import sys
@@ -102,10 +103,8 @@ def test_a_fit_that_is_stopped_leaves_the_estimator_as_it_was(cls: type) -> None
     # Late calls most of all: the last one adopts what was learnt. The number of calls may change a little.
     for stop_at in {*np.linspace(0, last, 6, dtype=int).tolist(), *range(max(0, last - 3), last), *adopted[-3:]}:
         watched = None
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             watched = calls_of_fit(model, 2 * X[::-1], targets(model, -1.0), int(stop_at))
-        except KeyboardInterrupt:
-            pass
         if watched is not None:  # the fit ended before
             model.__dict__ = dict(before)
             continue

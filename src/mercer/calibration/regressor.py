@@ -221,11 +221,10 @@ def _predictions(machine: Any, X: Any) -> Floats:
     """One number for each sample; an error where the machine predicts several."""
     values: Floats = np.asarray(machine.predict(X))
     if values.ndim > 1:
-        name = type(machine_of(machine)).__name__
         raise ValueError(
-            f"calibrating {name}: it predicts {values.shape[1]} numbers for each sample, of which none is the middle "
-            f"of an interval; calibrate a {name} that predicts one number, such as quantiles=0.5, or use two of its "
-            "quantiles as the ends of an interval"
+            f"calibrating {type(machine_of(machine)).__name__}: it predicts an array of shape {values.shape}, but "
+            "intervals are around one number for each sample; of QuantileSVR calibrate one quantile, quantiles=0.5 (a "
+            "number, not a list), or take two of its quantiles as the ends of an interval"
         )
     return values
 
