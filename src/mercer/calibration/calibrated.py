@@ -59,6 +59,12 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
             decision_values(self.estimator, part_of(X, np.arange(min(1, len(X)))))  # folds would not compare names
         return self._calibrate(self.estimator, X, y, sample_weight, self.cv)
 
+    def without_guarantee(self, reason: str) -> Self:
+        """Let `guarantee_` say that nothing is proven, for a reason that this object cannot see."""
+        check_is_fitted(self)
+        self._unproven_ = reason
+        return self
+
     def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
         learnt = blank_copy(self)
         learnt._learn(model, X, y, sample_weight, cv)

@@ -139,6 +139,8 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
     def guarantee_(self) -> str:
         """What is proven of `predict_set`, in words."""
         check_is_fitted(self)
+        if "_unproven_" in vars(self):
+            return f"none: {self._unproven_}; in practice about 1 − alpha"
         if not vars(self).get("_held_out_", False):
             return (
                 "none: with folds the folds' machines stand for the machine, so that the true class is in the set with "

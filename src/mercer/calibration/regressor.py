@@ -142,6 +142,8 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     def guarantee_(self) -> str:
         """What is proven of `predict_interval`, in words."""
         check_is_fitted(self)
+        if "_unproven_" in vars(self):
+            return f"none: {self._unproven_}; in practice about 1 − alpha"
         weight, n_folds = self._weights(), len(self._folds_)
         exchangeable = "if the samples and the new one are exchangeable"
         if not are_counts(weight):

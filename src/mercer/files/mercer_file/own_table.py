@@ -342,7 +342,7 @@ def _expect_starts(value: Any, count: int, end: int) -> None:
 
 
 def _calibrated(**fitted: Kind) -> Row:
-    made = row("mercer.calibration", estimator_=Model(methods=("predict",)), **fitted)
+    made = row("mercer.calibration", estimator_=Model(methods=("predict",)), _unproven_=Text(), **fitted)
     return made.but(holds="estimator_", given=_around_itself, params=_calibrated_params)
 
 
@@ -373,7 +373,7 @@ OWN: Final[dict[str, Row]] = {
         _own_scores_=Declared({"OwnScores": "mercer.calibration.classifier"}),
         _own_weight_=Array(None),
         _held_out_=Flag(),
-    ).but(optional=("_own_weight_", "_held_out_"), whole=_calibrated_classifier, finish=_classes_inside),
+    ).but(optional=("_own_weight_", "_held_out_", "_unproven_"), whole=_calibrated_classifier, finish=_classes_inside),
     "CalibratedRegressor": _calibrated(
         residuals_=Array(None),
         _folds_=_Folds(),
@@ -386,5 +386,5 @@ OWN: Final[dict[str, Row]] = {
             or_none=True,
         ),
         _weight_=Array(None),
-    ).but(optional=("_weight_",), whole=_calibrated_regressor, finish=_threads_inside),
+    ).but(optional=("_weight_", "_unproven_"), whole=_calibrated_regressor, finish=_threads_inside),
 }
