@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.model_selection import PredefinedSplit
+from sklearn.model_selection import KFold, PredefinedSplit
 
 import mercer
 from mercer import SVDD, SVR, OneClassSVM, RLSClassifier, RLSRegressor
@@ -168,6 +168,15 @@ def test_a_sample_of_weight_0_makes_no_mark(machine, cv) -> None:
     found = machine.fit(wild, sample_weight=ZERO).calibrate(wild, cv=cv, sample_weight=ZERO)
     without = machine.fit(X[SEEN]).calibrate(X[SEEN], cv=cv)
     np.testing.assert_allclose(found.prob_density_marks_, without.prob_density_marks_, rtol=1e-6)
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC(), RLSClassifier()], ids=["shared", "fold by fold"])
+def test_a_class_that_has_no_weight_in_a_fold_is_told(machine) -> None:
+    labels = np.arange(60) % 3
+    weight = np.where((labels == 2) & (np.arange(60) < 30), 0.0, 1.0)
+    machine.fit(X, labels, weight)
+    with pytest.raises(ValueError, match="a fold trains on no sample of class 2, which has 10"):
+        machine.calibrate(X, labels, cv=KFold(2), sample_weight=weight)
 
 
 def test_a_precomputed_kernel_with_weights_of_0() -> None:

@@ -107,6 +107,6 @@ def splits_of_counted(cv: Any, weight: Floats, split: Callable[[Indices], Splits
     `split` makes folds of the samples at some places.
     """
     rows = np.flatnonzero(weight > 0)
-    if len(rows) == len(weight) or not isinstance(cv, int | np.integer):
+    if len(rows) == len(weight) or not isinstance(cv, int | np.integer | None):
         return split(np.arange(len(weight)))
     return [(rows[train], rows[test]) for train, test in split(rows)]
