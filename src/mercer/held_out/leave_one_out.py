@@ -34,7 +34,7 @@ class LeaveOneOutResult:
     values : array of shape (n_samples,), or (n_samples, n_planes) for several classes
         f(x_i) of the machine trained without sample i.
     predictions : array of shape (n_samples,)
-        The class, or the number, that this machine predicts.
+        The class, or the number, that this machine predicts; the first class stands for a sample of weight zero.
     wrong : array of bool of shape (n_samples,), or None
         Which samples are misclassified; None for a regressor.
     residuals : array of shape (n_samples,), or None
