@@ -39,7 +39,7 @@ def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
     # Each value stands in its place as often as its weight says: the k-th of all is the first with a mass above k − 1.
     below = [i * negative / _HALF for i in range(_HALF)]
     above = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
-    ends = ordered[np.minimum(np.searchsorted(mass, [*below, *above], side="right"), len(ordered) - 1)]
+    ends = ordered[np.searchsorted(mass, [*below, *above], side="right")]
     marks = np.array([*ends[:_HALF], 0.0, *ends[_HALF:]])
     return np.asarray((marks[:-1] + marks[1:]) / 2.0)
 
