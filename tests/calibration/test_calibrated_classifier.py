@@ -296,6 +296,31 @@ def test_sets_of_several_classes() -> None:
     np.testing.assert_array_equal(model.p_values(X) > 0.05, model.predict_set(X, 0.05))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_p_values_of_several_classes_by_their_definition(multiclass: str, weighted: bool) -> None:
+    X, y = standardised(load_wine)
+    weight = np.random.default_rng(0).integers(1, 4, len(y[::2])) if weighted else np.ones(len(y[::2]))
+    machine = SVC(multiclass=multiclass, decision_function_shape="ovo").fit(X[1::2], y[1::2])
+    model = machine.calibrate(X[::2], y[::2], cv="held-out", sample_weight=weight)
+
+    def scores(rows: np.ndarray) -> np.ndarray:
+        """How well each row fits each class: its least probability against another one, or that against the rest."""
+        P = 1 / (1 + np.exp(-(model.curves_.slope * machine.decision_function(rows) + model.curves_.offset)))
+        if multiclass == "ovr":
+            return P
+        first, second, third = P.T  # of 0 against 1, 0 against 2, 1 against 2
+        return np.stack([np.minimum(first, second), np.minimum(1 - first, third), np.minimum(1 - second, 1 - third)], 1)
+
+    known, new = scores(X[::2]), scores(X[1::4])
+    expected = np.empty_like(new)
+    for k in range(3):
+        own, mass = known[y[::2] == k, k], weight[y[::2] == k]
+        expected[:, k] = [(1 + mass[own <= one].sum()) / (1 + mass.sum()) for one in new[:, k]]
+    np.testing.assert_allclose(model.p_values(X[1::4]), expected, rtol=1e-12)
+    assert len(np.unique(expected)) > 20
+
+
 def test_venn_abers_gives_both_ends() -> None:
     X, y = two_classes()
     model = SVC().fit(X, y).calibrate(X, y, method="venn-abers")
