@@ -321,6 +321,17 @@ def test_p_values_of_several_classes_by_their_definition(multiclass: str, weight
     assert len(np.unique(expected)) > 20
 
 
+def test_p_values_of_two_classes_by_their_definition() -> None:
+    X, y = two_classes(120)
+    machine = SVC().fit(X[:40], y[:40])
+    found = machine.calibrate(X[40:80], y[40:80], cv="held-out").p_values(X[80:])
+    known, new = machine.decision_function(X[40:80]), machine.decision_function(X[80:])
+    for k, sign in enumerate((-1.0, 1.0)):
+        own = sign * known[y[40:80] == k]
+        expected = [(1 + (own <= sign * one).sum()) / (1 + len(own)) for one in new]
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-12)
+
+
 def test_venn_abers_gives_both_ends() -> None:
     X, y = two_classes()
     model = SVC().fit(X, y).calibrate(X, y, method="venn-abers")

@@ -132,6 +132,9 @@ def test_the_values_of_all_planes_are_those_of_refits(multiclass):
     X = rng.normal(size=(24, 2)) + y[:, None] + 2.0
     model = SVC(C=2.0, kernel="linear", multiclass=multiclass, tol=1e-10)
     found = leave_one_out(model, X, y)
+    np.testing.assert_array_equal(found.wrong, found.predictions != y)
+    assert found.error == found.wrong.mean() > 0
+    assert found.residuals is None
     for i in range(24):
         if found.unique[i]:
             rest = np.delete(np.arange(24), i)
