@@ -62,7 +62,7 @@ def targets(model, sign: float):
 
 
 def calls_of_fit(model, X, y, stop_at: int | None = None) -> tuple[list[tuple[str, object]], bool]:
-    """Fit, with a KeyboardInterrupt at call number `stop_at`; the calls of Python functions, and whether that ended it."""
+    """Fit, with an interrupt at call number `stop_at`; the calls of Python functions, and whether that ended it."""
     seen: list[tuple[str, object]] = []
     stopped = False
 
