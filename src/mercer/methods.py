@@ -227,7 +227,8 @@ class ModelMethods:
     def calibrate(self, X: Any, y: ArrayLike | None = None, **options: Any) -> Any:
         """This model with probabilities or intervals, as the machine's own `calibrate` gives them.
 
-        All of the model but its searches, which have chosen, is fitted again in every fold.
+        All of the model is fitted again in every fold: a search searches again. Only the marks of a novelty detector
+        are of the parameters that a search has chosen.
 
         Parameters
         ----------
@@ -246,7 +247,7 @@ class ModelMethods:
         if done:
             raise TypeError(f"there is a {done[0]} already; calibrate what it was made of, its estimator_")
         way = type(asked.machine).calibrate
-        return way(asked.model if asked.steps else asked.machine, X, *(() if y is None else (y,)), **options)
+        return way(asked.model, X, *(() if y is None else (y,)), **options)
 
     margins = _answered("margins", "Margins, slacks, errors and distances of samples: `Margins` or `SeveralMargins`.")
     signed_distance = _answered("signed_distance", "f(x)/‖w‖: how far each sample is from the plane f = 0.")
@@ -285,7 +286,8 @@ class ClassifierMethods:
     ) -> CalibratedClassifier:
         """This machine with probabilities, learned from decision values of samples that were left out.
 
-        The machine stays as it is. The folds share its kernel, and start from its solution.
+        The machine stays as it is. Folds share a kernel that depends on X alone, and start from the solution; what was
+        learnt from y is learnt again in every fold.
 
         Parameters
         ----------
@@ -297,7 +299,8 @@ class ClassifierMethods:
         cv : int, splitter or "held-out", default=5
             Folds that leave every sample out once. "held-out": the machine was not trained on X, and is asked itself.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines and for the curves.
+            For the folds' machines, the curves, the sets and p-values. A weight of k counts as k samples of the same
+            fold; a sample of weight 0 counts nowhere.
         verbose : bool, default=False
             A line for each fold that is done.
 
@@ -341,6 +344,8 @@ class RegressorMethods:
     ) -> CalibratedRegressor:
         """This machine with intervals, from residuals of samples that were left out.
 
+        The machine stays as it is. Every fold fits a clone of it to its own rows.
+
         Parameters
         ----------
         X : array or CSR matrix of shape (n_samples, n_features)
@@ -350,7 +355,8 @@ class RegressorMethods:
             Folds that leave every sample out once. "leave-one-out" is for `RLSRegressor` and `SVR`. "held-out": the
             machine was not trained on X.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines.
+            For the folds' machines and for the intervals. A weight of k counts as k samples of the same fold; a sample
+            of weight 0 counts nowhere.
         verbose : bool, default=False
             A line for each fold that is done.
 
@@ -391,7 +397,8 @@ class NoveltyMethods:
             Folds that leave every sample out once. "held-out": the machine is asked itself. LIBSVM does that with the
             training samples.
         sample_weight : array of shape (n_samples,), optional
-            For the folds' machines; samples of weight 0 do not count.
+            For the folds' machines and for the marks. A weight of k counts as k samples; a sample of weight 0 counts
+            nowhere.
 
         Returns
         -------

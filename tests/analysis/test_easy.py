@@ -72,6 +72,8 @@ def test_the_model_has_seen_all_rows_and_predicts_as_it_is_saved(classes, model,
     np.testing.assert_array_equal(again.predict(classes), model.predict(classes))
     np.testing.assert_array_equal(again.predict_proba(classes), model.predict_proba(classes))
     np.testing.assert_array_equal(model.predict(classes), model.table.predict(classes))
+    told = "none: its parameters were chosen by a search over all rows; in practice about 1 − alpha"
+    assert model.guarantee_ == mercer.load(tmp_path / "m.mercer").guarantee_ == told
 
 
 def test_what_matters_is_told_in_the_users_columns(classes, model):

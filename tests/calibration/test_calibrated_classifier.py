@@ -8,12 +8,13 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs, make_classification
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
-from sklearn.model_selection import LeaveOneOut, StratifiedKFold, train_test_split
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as PeerSVC
@@ -21,7 +22,7 @@ from sklearn.svm import LinearSVC as PeerLinearSVC
 
 import mercer
 from contracts import scikit_learn_checks
-from mercer import SVC, LinearSVC, NuSVC, RLSClassifier
+from mercer import SVC, KernelMachineClassifier, LinearSVC, NuSVC, RLSClassifier
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.held_out.machines import out_of_fold
 
@@ -91,6 +92,25 @@ def test_temperature_leaves_the_decision() -> None:
     X, y = two_classes(seed=3)
     machine = SVC().fit(X, y)
     np.testing.assert_array_equal(machine.calibrate(X, y, method="temperature").predict(X), machine.predict(X))
+
+
+def test_the_temperature_of_two_classes_is_scikit_learns_but_for_platts_targets() -> None:
+    X, y = two_classes()
+    machine = SVC(C=2.0, gamma=0.2, tol=1e-6).fit(X, y)
+    ours = machine.calibrate(X, y, method="temperature")
+    peer = CalibratedClassifierCV(clone(machine), ensemble=False, method="temperature", cv=5).fit(X, y)
+    f = cross_val_predict(machine, X, y, cv=StratifiedKFold(5), method="decision_function")
+    positive = y == 1
+    n = positive.sum()
+
+    def likeliest(target: np.ndarray) -> float:
+        return minimize_scalar(lambda s: np.sum(np.logaddexp(0, s * f) - target * s * f), bounds=(0, 50)).x
+
+    soft = np.where(positive, (n + 1) / (n + 2), 1 / (len(y) - n + 2))
+    np.testing.assert_allclose(ours.curves_.slope[0], likeliest(soft), rtol=1e-4)
+    theirs = 2 * peer.calibrated_classifiers_[0].calibrators[0].beta_  # of the two functions −f and f
+    np.testing.assert_allclose(theirs, likeliest(positive), rtol=1e-4)
+    assert 0 < np.abs(ours.predict_proba(X) - peer.predict_proba(X)).max() < 0.03
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
@@ -189,6 +209,8 @@ def test_a_larger_decision_value_never_has_a_smaller_probability() -> None:
         NuSVC(nu=0.2),
         LinearSVC(),
         RLSClassifier(),
+        KernelMachineClassifier("squared_hinge", lam=0.1),
+        KernelMachineClassifier("logistic", lam=0.1),
     ],
     ids=lambda machine: (
         f"{type(machine).__name__} {getattr(machine, 'multiclass', '')} {getattr(machine, 'kernel', '')}"
@@ -272,6 +294,42 @@ def test_sets_of_several_classes() -> None:
     own = model.predict_set(X, 0.05)[np.arange(len(y)), y]
     assert own.mean() >= 0.93
     np.testing.assert_array_equal(model.p_values(X) > 0.05, model.predict_set(X, 0.05))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_p_values_of_several_classes_by_their_definition(multiclass: str, weighted: bool) -> None:
+    X, y = standardised(load_wine)
+    weight = np.random.default_rng(0).integers(1, 4, len(y[::2])) if weighted else np.ones(len(y[::2]))
+    machine = SVC(multiclass=multiclass, decision_function_shape="ovo").fit(X[1::2], y[1::2])
+    model = machine.calibrate(X[::2], y[::2], cv="held-out", sample_weight=weight)
+
+    def scores(rows: np.ndarray) -> np.ndarray:
+        """How well each row fits each class: its least probability against another one, or that against the rest."""
+        P = 1 / (1 + np.exp(-(model.curves_.slope * machine.decision_function(rows) + model.curves_.offset)))
+        if multiclass == "ovr":
+            return P
+        first, second, third = P.T  # of 0 against 1, 0 against 2, 1 against 2
+        return np.stack([np.minimum(first, second), np.minimum(1 - first, third), np.minimum(1 - second, 1 - third)], 1)
+
+    known, new = scores(X[::2]), scores(X[1::4])
+    expected = np.empty_like(new)
+    for k in range(3):
+        own, mass = known[y[::2] == k, k], weight[y[::2] == k]
+        expected[:, k] = [(1 + mass[own <= one].sum()) / (1 + mass.sum()) for one in new[:, k]]
+    np.testing.assert_allclose(model.p_values(X[1::4]), expected, rtol=1e-12)
+    assert len(np.unique(expected)) > 20
+
+
+def test_p_values_of_two_classes_by_their_definition() -> None:
+    X, y = two_classes(120)
+    machine = SVC().fit(X[:40], y[:40])
+    found = machine.calibrate(X[40:80], y[40:80], cv="held-out").p_values(X[80:])
+    known, new = machine.decision_function(X[40:80]), machine.decision_function(X[80:])
+    for k, sign in enumerate((-1.0, 1.0)):
+        own = sign * known[y[40:80] == k]
+        expected = [(1 + (own <= sign * one).sum()) / (1 + len(own)) for one in new]
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-12)
 
 
 def test_venn_abers_gives_both_ends() -> None:

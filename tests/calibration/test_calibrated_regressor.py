@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -13,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from contracts import scikit_learn_checks
-from mercer import SVR, NuSVR, RLSRegressor
+from mercer import SVR, NuSVR, QuantileSVR, RLSRegressor
 from mercer.calibration import CalibratedRegressor
 from mercer.errors import SingularSystemWarning
 
@@ -78,8 +80,12 @@ def test_interpolants_are_left_out_from_or_the_reason_is_told() -> None:
     with pytest.raises(ValueError, match="sample 4 is fitted exactly whatever its y is"):
         RLSRegressor(kernel="linear", lam=0.0).fit(alone, y[:5]).calibrate(alone, y[:5], cv="leave-one-out")
     far = X * [1.0, 1e-9]
-    with pytest.raises(ValueError, match="does not resolve these samples"):
-        RLSRegressor(kernel="linear", lam=0.0).fit(far, y).calibrate(far, y, cv="leave-one-out")
+    for mean in (0.0, 1e6):  # the spread of y counts, not its size
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit says that it met the rounding floor
+            steep = RLSRegressor(kernel="linear", lam=0.0).fit(far, y + mean)
+        with pytest.raises(ValueError, match="does not resolve these samples"):
+            steep.calibrate(far, y + mean, cv="leave-one-out")
     with pytest.warns((SingularSystemWarning, ConvergenceWarning)):
         smooth = RLSRegressor(lam=0.0, gamma=1e-3).fit(X, y)
     with pytest.raises(ValueError, match="needs a kernel matrix of clear rank"):
@@ -112,7 +118,9 @@ def test_a_copy_of_a_sample_is_left_out_alone() -> None:
     np.testing.assert_allclose(model._left_out(X)[:, 3], refit.predict(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("machine", [RLSRegressor(lam=0.5), SVR(C=5.0)], ids=["least squares", "tube"])
+@pytest.mark.parametrize(
+    "machine", [RLSRegressor(lam=0.5, gamma=0.3), SVR(C=5.0, gamma=0.3)], ids=["least squares", "tube"]
+)
 def test_one_fold_for_each_sample_is_the_jackknife(machine) -> None:
     X, y = curve(20, 2)
     model = machine.fit(X, y).calibrate(X, y, cv=LeaveOneOut())
@@ -123,7 +131,7 @@ def test_one_fold_for_each_sample_is_the_jackknife(machine) -> None:
         above = np.sort(values[k] + model.residuals_)[int(np.ceil(0.8 * 21)) - 1]
         assert (low[k], high[k]) == (below, above)
     both = machine.calibrate(X, y, cv="leave-one-out").predict_interval(X[:4], alpha=0.2)
-    # gamma="scale" and the folds' tol=1e-3 are the machine's own: exact functions are near theirs.
+    # The folds' tol=1e-3 is the machine's own: exact functions are near theirs.
     np.testing.assert_allclose(both, (low, high), atol=1e-7 if isinstance(machine, RLSRegressor) else 0.02)
 
 
@@ -174,10 +182,25 @@ def test_bad_requests_are_answered() -> None:
     X, y = curve(20, 0)
     with pytest.raises(ValueError, match="RLSRegressor and SVR, not NuSVR"):
         CalibratedRegressor(NuSVR(), cv="leave-one-out").fit(X, y)
-    with pytest.raises(ValueError, match="alpha=2 must be between"):
-        SVR().fit(X, y).calibrate(X, y).predict_interval(X, alpha=2)
+    for alpha in (0, 1, 1.5, 2):
+        with pytest.raises(ValueError, match=f"alpha={alpha} must be between"):
+            SVR().fit(X, y).calibrate(X, y).predict_interval(X, alpha=alpha)
+    for quantiles in ([0.2, 0.8], [0.5]):
+        machine = QuantileSVR(quantiles)
+        with pytest.raises(
+            ValueError, match=r"calibrating QuantileSVR: it predicts an array .* quantiles=0.5 \(a number"
+        ):
+            machine.fit(X, y).calibrate(X, y, cv="held-out")
+        with pytest.raises(ValueError, match="calibrating QuantileSVR: it predicts an array"):
+            CalibratedRegressor(machine).fit(X, y)
+    QuantileSVR(0.5).fit(X, y).calibrate(X, y).predict_interval(X)
+    with pytest.raises(ValueError, match=r"calibrating SVR: y has 2 columns.*one model for each column"):
+        SVR().fit(X, X).calibrate(X, X)
     with pytest.raises(MemoryError, match="cache_size"):
         RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
+    with pytest.raises(MemoryError, match=r"leaving out each of \d+ support vectors takes .* cache_size=0.001"):
+        SVR(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
+    SVR(cache_size=0.01).fit(X, y).calibrate(X, y, cv="leave-one-out")  # at most 8 · 20 · 21 bytes
 
 
 def test_folds_are_told(capsys) -> None:  # type: ignore[no-untyped-def]  # fixtures and several kinds

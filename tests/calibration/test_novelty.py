@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from libsvm import svmutil
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 import mercer
@@ -44,7 +45,7 @@ def test_folds_mark_samples_that_were_left_out(machine) -> None:
     model = machine.fit(X, sample_weight=weight).calibrate(X, cv=KFold(3), sample_weight=weight)
     f = np.empty(120)
     for train, test in KFold(3).split(X):
-        part = type(machine)(**machine.get_params()).set_params(kernel=machine.kernel_)
+        part = clone(machine)  # the kernel's gamma is read off the fold's own samples
         f[test] = part.fit(X[train], sample_weight=weight[train]).decision_function(X[test])
     f = np.sort(f[20:])
     below = int((f < 0).sum())

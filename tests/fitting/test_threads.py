@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.fitting.pipeline.state import fitted_names
+from mercer.runtime.refitting import fitted_names
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 MACHINES = [

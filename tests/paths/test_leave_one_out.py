@@ -140,3 +140,56 @@ def test_what_has_no_exact_solution_is_refused():
         leave_one_out(OneClassSVM(), X, None)
     with pytest.raises(ValueError, match="finite C"):
         leave_one_out(SVC(C=np.inf), X, y)
+    with pytest.raises(ValueError, match=r"leave_one_out\(SVR\): leaving samples out is for one output"):
+        leave_one_out(SVR(), X, np.eye(4))
+    with pytest.raises(ValueError, match=r"one quantile, but quantiles=\[0.2, 0.8\].*take them one by one"):
+        leave_one_out(QuantileSVR([0.2, 0.8]), X, y)
+
+
+def test_one_quantile_in_a_list_is_that_quantile():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
+    found = leave_one_out(QuantileSVR([0.2], gamma=0.5), X, y)
+    assert found.error == leave_one_out(QuantileSVR(0.2, gamma=0.5), X, y).error
+    for i in (0, 7, 19):
+        rest = np.delete(np.arange(20), i)
+        refit = QuantileSVR(0.2, gamma=0.5, tol=1e-10).fit(X[rest], y[rest])
+        assert found.predictions[i] == pytest.approx(refit.predict(X[i : i + 1])[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_the_values_of_all_planes_are_those_of_refits(multiclass):
+    """One against one, a sample of a third class changes nothing of a plane, and has a value there too."""
+    rng = np.random.default_rng(1)
+    y = np.arange(24) % 3
+    X = rng.normal(size=(24, 2)) + y[:, None] + 2.0
+    model = SVC(C=2.0, kernel="linear", multiclass=multiclass, tol=1e-10)
+    found = leave_one_out(model, X, y)
+    np.testing.assert_array_equal(found.wrong, found.predictions != y)
+    assert found.error == found.wrong.mean() > 0
+    assert found.residuals is None
+    for i in range(24):
+        if found.unique[i]:
+            rest = np.delete(np.arange(24), i)
+            expected = model.fit(X[rest], y[rest])._decision(X[i : i + 1])[0]
+            np.testing.assert_allclose(found.values[i], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVR(loss="squared_epsilon_insensitive", C=2.0), SVR(loss="huber", C=2.0), SVC(slack="l2", C=2.0), SVC(C=2.0)],
+    ids=["squared", "huber", "l2", "l1"],
+)
+def test_one_of_three_copies_is_left_out_alone(model):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(18, 2))
+    y = X[:, 0] + rng.normal(size=18)
+    y = (y > 0).astype(float) if isinstance(model, SVC) else y
+    X[1:3], y[1:3] = X[0], y[0]
+    model.set_params(gamma=0.5, tol=1e-10)
+    found = leave_one_out(model, X, y)
+    ask = "decision_function" if isinstance(model, SVC) else "predict"
+    for i in (0, 1, 2, 9):
+        rest = np.delete(np.arange(18), i)
+        expected = getattr(model.fit(X[rest], y[rest]), ask)(X[i : i + 1])[0]
+        assert found.values[i] == pytest.approx(expected, abs=1e-6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import d2_pinball_score
 from sklearn.model_selection import GridSearchCV, LeaveOneOut
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -12,7 +13,7 @@ from sklearn.svm import SVC as ScikitSVC
 from sklearn.svm import SVR as ScikitSVR
 
 import mercer
-from mercer import SVC, SVR, NuSVC, TunedSVC
+from mercer import SVC, SVR, NuSVC, QuantileSVR, TunedSVC
 from mercer.kernels import Gaussian
 from mercer.paths import soft_radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.theory import soft_margin_bound
@@ -48,6 +49,34 @@ def test_leave_one_out_of_a_regressor_takes_any_score() -> None:
     found = mercer.tune(SVR(gamma=0.5), X, y, grid=grid, criterion="loo", scoring=score, refit=False)
     peer = GridSearchCV(ScikitSVR(gamma=0.5, tol=1e-9), grid, cv=LeaveOneOut(), scoring=score, refit=False).fit(X, y)
     assert means(found) == pytest.approx(peer.cv_results_["mean_test_score"], abs=1e-6)
+
+
+def test_leave_one_out_of_a_quantile_has_its_own_score() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 2))
+    y = X[:, 0] + rng.normal(size=24)
+    weight = rng.integers(1, 3, 24).astype(float)
+    for quantiles in (0.2, [0.2]):
+        machine = QuantileSVR(quantiles, gamma=0.4, tol=1e-9)
+        found = mercer.tune(machine, X, y, grid={"C": [1.0, 20.0]}, criterion="loo", sample_weight=weight)
+        for C, score in zip((1.0, 20.0), found.cv_results_["mean_test_score"], strict=True):
+            left = np.empty(24)
+            for i in range(24):
+                rest = np.delete(np.arange(24), i)
+                part = clone(machine).set_params(C=C).fit(X[rest], y[rest], weight[rest])
+                left[i] = np.ravel(part.predict(X[i : i + 1]))[0]
+            assert score == pytest.approx(d2_pinball_score(y, left, sample_weight=weight, alpha=0.2), abs=1e-5)
+    with pytest.raises(ValueError, match=r"leave_one_out\(QuantileSVR\) is for one quantile"):
+        mercer.tune(QuantileSVR([0.2, 0.8]), X, y, grid={"C": [1.0]}, criterion="loo")
+
+
+@pytest.mark.parametrize("machine", [SVR(), mercer.RLSRegressor()], ids=lambda machine: type(machine).__name__)
+def test_several_columns_of_targets_are_refused_by_name(machine) -> None:
+    X = np.arange(12.0).reshape(6, 2)
+    with pytest.raises(ValueError, match=r"tune\(y=...\): y has 2 columns.*tune a machine for each.*GridSearchCV"):
+        mercer.tune(machine, X, X)
+    with pytest.raises(ValueError, match="y has 2 columns"):
+        mercer.tune(machine, X, X.tolist())
 
 
 @pytest.mark.parametrize(

@@ -464,5 +464,7 @@ class _Course:
         """The model of all rows, with probabilities or intervals."""
         model, folds = clone(self.estimator).set_params(**params), self._folds(self.y)
         if self.is_regression:
-            return CalibratedRegressor(model, cv=folds).fit(self.frame, self.y)
-        return CalibratedClassifier(model, cv=folds, decides="machine").fit(self.frame, self.y)
+            made: Any = CalibratedRegressor(model, cv=folds)
+        else:
+            made = CalibratedClassifier(model, cv=folds, decides="machine")
+        return made.fit(self.frame, self.y).without_guarantee("its parameters were chosen by a search over all rows")

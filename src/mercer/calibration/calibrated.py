@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.engine import PlacedSamples, placed
+from mercer.arrays import Floats, Indices
+from mercer.engine import PlacedSamples, on_host, placed
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.held_out.folds import Splits
 from mercer.held_out.machines import decision_values, weight_option
+from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.frame import part_of
 
 HELD_OUT = "held-out"
@@ -34,7 +39,8 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         X : array or CSR matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
         sample_weight : array of shape (n_samples,), optional
-            Weights of the samples in training. Curves of probabilities count them too; intervals count samples.
+            Weights of the samples, in training and in all that is learnt beside it. A weight of k counts as k samples,
+            which stay in one fold; a sample of weight 0 counts nowhere.
 
         Returns
         -------
@@ -44,16 +50,29 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         model, frozen = clone(self._given()), isinstance(self.estimator, FrozenEstimator)
         if not frozen:
             model.fit(X, y, **weight_option(model, sample_weight))
-        self._learn(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
-        return self
+        return self._calibrate(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn beside `estimator` itself, which is fitted; `calibrate` of a machine does this."""
         check_is_fitted(self.estimator)
         if hasattr(X, "columns") and not isinstance(placed(X), PlacedSamples):
             decision_values(self.estimator, part_of(X, np.arange(min(1, len(X)))))  # folds would not compare names
-        self._learn(self.estimator, X, y, sample_weight, self.cv)
+        return self._calibrate(self.estimator, X, y, sample_weight, self.cv)
+
+    def without_guarantee(self, reason: str) -> Self:
+        """Let `guarantee_` say that nothing is proven, for a reason that this object cannot see."""
+        check_is_fitted(self)
+        self._unproven_ = reason
         return self
+
+    def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
+        learnt = blank_copy(self)
+        learnt._learn(model, X, y, sample_weight, cv)
+        return adopt_fit(self, learnt)
+
+    def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
+        """Set the fitted attributes, from a fitted model."""
+        raise NotImplementedError
 
     def _given(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
@@ -68,3 +87,26 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
 
 
 attach_named(Calibrated)
+
+
+def one_target(y: Any, model: Any) -> Any:
+    """y as an array with one target for each sample, on the host; an error that names the model if there are more."""
+    y = on_host(y)
+    shape = np.asarray(y).shape if isinstance(y, list | tuple) else getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"calibrating {type(model).__name__}: y has {shape[1]} columns, but probabilities and intervals are of one "
+            "target; calibrate one model for each column of y"
+        )
+    return column_or_1d(y, warn=True)
+
+
+def splits_of_counted(cv: Any, weight: Floats, split: Callable[[Indices], Splits]) -> Splits:
+    """Folds of the samples that have weight; a splitter, which may know all samples by their places, is shown them all.
+
+    `split` makes folds of the samples at some places.
+    """
+    rows = np.flatnonzero(weight > 0)
+    if len(rows) == len(weight) or not isinstance(cv, int | np.integer | None):
+        return split(np.arange(len(weight)))
+    return [(rows[train], rows[test]) for train, test in split(rows)]

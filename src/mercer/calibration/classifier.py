@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices
-from mercer.calibration.calibrated import HELD_OUT, Calibrated
-from mercer.calibration.curves import METHODS, ClassProbabilities, fit_curves
+from mercer.arrays import Floats, Indices, freeze
+from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, splits_of_counted
+from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, fit_curves
+from mercer.calibration.weighted_ranks import are_counts, share_up_to
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
 from mercer.engine import on_host, placed
@@ -35,9 +35,9 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
     Parameters
     ----------
     estimator : a classifier of mercer, optional
-        What is calibrated; SVC() unless told. It may be the last step of a Pipeline, all of which is fitted again in
-        every fold, or stand in `mercer.tabular` or a search, whose choice the folds keep. Of a FrozenEstimator, which
-        was trained on other samples, the decision values are taken as they are; there are no folds.
+        What is calibrated; SVC() unless told. It may be the last step of a Pipeline, or stand in `mercer.tabular` or a
+        search: all of it is fitted again in every fold, and the search searches again. Of a FrozenEstimator, which was
+        trained on other samples, the decision values are taken as they are; there are no folds.
     method : {"sigmoid", "isotonic", "temperature", "venn-abers"}, default="sigmoid"
         "sigmoid": Platt's, two numbers for each plane; its slope is never negative, so that a larger decision value
         never has a smaller probability. "isotonic": any function that does not fall, for a thousand samples and more.
@@ -57,6 +57,8 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
     classes_ : array of shape (n_classes,)
     curves_
         The curves, with their numbers.
+    guarantee_ : str
+        What is proven of `predict_set`.
 
     Examples
     --------
@@ -101,31 +103,64 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
             )
         one_of("method", self.method, tuple(METHODS))
         X, sample_weight = placed(X), on_host(sample_weight)
-        labels, y = machine.classes_, column_or_1d(on_host(y), warn=True)
+        labels, y = machine.classes_, one_target(y, machine)
         codes = codes_among(labels, y)
-        absent = np.setdiff1d(np.arange(len(labels)), codes)
+        weight = samples.weights(sample_weight, len(codes))
+        counted = weight > 0
+        absent = np.setdiff1d(np.arange(len(labels)), codes[counted])
         if len(absent):
             label = labels.tolist()[absent[0]]
             raise ValueError(f"y has no sample of class {label!r}, whose probability is to be learned")
-        weight = samples.weights(sample_weight, len(codes))
         if isinstance(cv, str):
             one_of("cv", cv, (HELD_OUT,))
             f = decision_values(model, X)
         else:
-            splits = splits_of_classes(cv, codes, labels, weight)
+            splits = splits_of_counted(
+                cv, weight, lambda rows: splits_of_classes(cv, codes[rows], labels, weight[rows])
+            )
             lines, own_weight = FoldLines(self.verbose, len(splits)), None if sample_weight is None else weight
             f = out_of_fold(model, X, y, own_weight, splits, lines.done)
         pairs = planes(len(labels), getattr(machine, "_function_per_class", True))
         self.estimator_, self.classes_ = model, labels
         self.probabilities_: ClassProbabilities = fit_curves(self.method, f, codes, weight, pairs, len(labels))
-        counted = weight > 0
         own = self.probabilities_.own_scores(f[counted], codes[counted])
-        self._own_scores_ = OwnScores.of(own, codes[counted], len(labels))
+        order = np.lexsort((own, codes[counted]))
+        self._own_scores_ = OwnScores(own[order], np.searchsorted(codes[counted][order], np.arange(len(labels) + 1)))
+        if (weight[counted] != 1).any():
+            self._own_weight_ = freeze(weight[counted][order])
+        self._held_out_ = isinstance(cv, str)
         samples.copy_columns(model, self)
 
     def _decided(self, X: Any) -> Floats:
         check_is_fitted(self)
         return decision_values(*without_names(self, X))
+
+    @property
+    def guarantee_(self) -> str:
+        """What is proven of `predict_set`, in words."""
+        check_is_fitted(self)
+        if "_unproven_" in vars(self):
+            return f"none: {self._unproven_}; in practice about 1 − alpha"
+        if not vars(self).get("_held_out_", False):
+            return (
+                "none: with folds the folds' machines stand for the machine, so that the true class is in the set with "
+                "probability of about 1 − alpha"
+            )
+        if not are_counts(vars(self).get("_own_weight_")):
+            return (
+                "none: weights that are no whole numbers are no numbers of samples; the share of weight is about "
+                "1 − alpha"
+            )
+        own_function = self.probabilities_.against_rest and not isinstance(self.probabilities_.curves, Softmax)
+        if len(self.classes_) > 2 and not own_function:
+            return (
+                "nearly: the true class is in the set with probability at least 1 − alpha but for the curves that make "
+                "classes comparable, which were fitted to the same samples"
+            )
+        return (
+            "the true class, whichever it is, is in the set with probability at least 1 − alpha, if the samples and "
+            "the new one are exchangeable"
+        )
 
     @property
     def curves_(self) -> Any:
@@ -170,16 +205,17 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         return low, high
 
     def p_values(self, X: Any) -> Floats:
-        """For each class, the share of its own samples that fit it no better than this one does."""
+        """For each class, the share of its own samples, by weight, that fit it no better than this one does."""
         scores = self.probabilities_.scores(self._decided(X))
-        return self._own_scores_.p_values(scores)
+        return self._own_scores_.p_values(scores, vars(self).get("_own_weight_"))
 
     def predict_set(self, X: Any, alpha: float = 0.1) -> np.ndarray:
         """Which classes cannot be ruled out at level `alpha`: flags of shape (n_samples, n_classes).
 
         The true class is left out with probability at most alpha, whichever it is, if the machine was calibrated on
         samples that it was not trained on (cv="held-out"). With folds the scores of the folds' machines stand for those
-        of the machine, so that this holds nearly. A set may be empty: the sample fits no class.
+        of the machine, so that this holds nearly; `guarantee_` says what is proven here. A set may be empty: the sample
+        fits no class.
         """
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
@@ -195,23 +231,21 @@ class OwnScores:
 
     They make sets of classes that hold the true one with a chosen probability, class by class (Mondrian conformal
     prediction). A class's p-value at x is the share of that class's own samples, x counted among them, whose score for
-    the class is not above that of x. The set at level α holds the classes with a p-value above α. If the scores of the
-    class's samples and of x are exchangeable, the true class is left out with probability at most α, whichever it is.
+    the class is not above that of x; a sample of weight w counts as w, and x as 1. The set at level α holds the classes
+    with a p-value above α. If the scores of the class's samples and of x are exchangeable, the true class is left out
+    with probability at most α, whichever it is.
     """
 
     scores: Floats
     starts: Indices
 
-    @classmethod
-    def of(cls, own: Floats, codes: Indices, n_classes: int) -> OwnScores:
-        """From the score of each sample for its own class."""
-        order = np.lexsort((own, codes))
-        return cls(own[order], np.searchsorted(codes[order], np.arange(n_classes + 1)))
+    def p_values(self, scores: Floats, weight: Floats | None) -> Floats:
+        """A column for each class, from scores with a column for each class.
 
-    def p_values(self, scores: Floats) -> Floats:
-        """A column for each class, from scores with a column for each class."""
+        `weight` has a number for each sample, in the order of `scores`; None means 1.
+        """
         out = np.empty_like(scores)
         for k in range(scores.shape[1]):
-            known = self.scores[self.starts[k] : self.starts[k + 1]]
-            out[:, k] = (1.0 + np.searchsorted(known, scores[:, k], side="right")) / (1.0 + len(known))
+            mine = slice(self.starts[k], self.starts[k + 1])
+            out[:, k] = share_up_to(scores[:, k], self.scores[mine], None if weight is None else weight[mine])
         return out

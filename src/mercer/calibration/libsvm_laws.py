@@ -12,30 +12,35 @@ import numpy as np
 from mercer.arrays import Floats
 
 
-def laplace_scale(residuals: Floats) -> float:
-    """σ: the mean |r|, once those beyond five standard deviations of such a law are left out."""
+def laplace_scale(residuals: Floats, weight: Floats | None = None) -> float:
+    """σ: the mean |r| by weight, once those beyond five standard deviations of such a law are left out."""
     size = np.abs(residuals)
-    kept = size[size <= 5.0 * np.sqrt(2.0) * size.mean()]
-    return float(kept.mean())
+    kept = size <= 5.0 * np.sqrt(2.0) * np.average(size, weights=weight)
+    return float(np.average(size[kept], weights=None if weight is None else weight[kept]))
 
 
 N_MARKS = 10
 _HALF = N_MARKS // 2
 
 
-def density_marks(decisions: Floats) -> Floats:
-    """Ten marks; ValueError where there are too few values on either side of 0."""
-    ordered = np.sort(decisions)
-    negative = int(np.searchsorted(ordered, 0.0, side="left"))
-    positive = len(ordered) - negative
+def density_marks(decisions: Floats, weight: Floats | None = None) -> Floats:
+    """Ten marks, where a value of weight w > 0 counts as w; ValueError with too few values on either side of 0."""
+    weight = np.ones(len(decisions)) if weight is None else weight
+    order = np.argsort(decisions, kind="stable")
+    ordered, mass = decisions[order], np.cumsum(weight[order])
+    n_negative = int(np.searchsorted(ordered, 0.0, side="left"))
+    negative = float(mass[n_negative - 1]) if n_negative else 0.0
+    positive = float(mass[-1]) - negative
     if negative < _HALF or positive < _HALF:
         raise ValueError(
-            f"{negative} negative and {positive} positive decision values are too few for probabilities of a "
+            f"{negative:g} negative and {positive:g} positive decision values are too few for probabilities of a "
             f"one-class machine, which need {_HALF} of each; use more samples, or another nu"
         )
-    below = [ordered[i * negative // _HALF] for i in range(_HALF)]
-    above = [ordered[negative - 1 + i * positive // _HALF] for i in range(1, _HALF + 1)]
-    marks = np.array([*below, 0.0, *above])
+    # Each value stands in its place as often as its weight says: the k-th of all is the first with a mass above k − 1.
+    below = [i * negative / _HALF for i in range(_HALF)]
+    above = [negative - 1.0 + i * positive / _HALF for i in range(1, _HALF + 1)]
+    ends = ordered[np.searchsorted(mass, [*below, *above], side="right")]
+    marks = np.array([*ends[:_HALF], 0.0, *ends[_HALF:]])
     return np.asarray((marks[:-1] + marks[1:]) / 2.0)
 
 

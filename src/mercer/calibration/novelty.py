@@ -10,6 +10,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples
+from mercer.calibration.calibrated import splits_of_counted
 from mercer.calibration.libsvm_laws import density_marks, normal_probabilities
 from mercer.data import samples
 from mercer.engine import placed
@@ -23,18 +24,19 @@ def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
     """What `calibrate` of a machine without targets does: the machine with marks, and what is around it."""
     asked = ask(model)
     check_is_fitted(asked.machine)
-    model, X = model if asked.steps else asked.machine, placed(X)
+    model, X = asked.around(asked.machine), placed(X)  # without searches, which may have had labels
     n = n_samples(X)
     weight = samples.weights(sample_weight, n)
     if isinstance(cv, str):
         one_of("cv", cv, ("held-out",))
         f = model.decision_function(X)
     else:
-        f, nothing = np.full(n, np.nan), np.zeros(n)
-        for part, test, rest in fold_machines(model, X, nothing, weight, splits_of(check_cv(cv), nothing, cv)):
+        f = np.full(n, np.nan)
+        splits = splits_of_counted(cv, weight, lambda rows: splits_of(check_cv(cv), np.zeros(len(rows)), cv))
+        for part, test, rest in fold_machines(model, X, None, weight, splits):
             f[test] = part.decision_function(rest)
     marked = copy(asked.machine)
-    marked.prob_density_marks_ = freeze(density_marks(f[weight > 0]))
+    marked.prob_density_marks_ = freeze(density_marks(f[weight > 0], weight[weight > 0]))
     return asked.around(marked)
 
 

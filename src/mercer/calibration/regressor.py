@@ -4,7 +4,9 @@ Jackknife+ and CV+ (Barber, Candès, Ramdas, Tibshirani 2021): with f₋ᵢ trai
 and Rᵢ = |yᵢ − f₋ᵢ(xᵢ)|, the interval at x goes from the ⌊α(n + 1)⌋-th smallest of f₋ᵢ(x) − Rᵢ to the
 ⌈(1 − α)(n + 1)⌉-th smallest of f₋ᵢ(x) + Rᵢ. Leaving out one sample at a time it holds y with probability at least
 1 − 2α whatever the law of the samples (less √(2/n) with folds), and in practice nearly 1 − α. With samples that the
-machine was not trained on, f is the same for all i, and the probability at least 1 − α.
+machine was not trained on, f is the same for all i, and the probability at least 1 − α. `guarantee_` says what holds.
+
+A sample of weight k counts as k samples of the same fold, and the new sample as one.
 """
 
 from __future__ import annotations
@@ -15,22 +17,24 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from mercer.arrays import Floats, n_samples, row_blocks
-from mercer.calibration.calibrated import HELD_OUT, Calibrated
+from mercer.arrays import Floats, freeze, n_samples, row_blocks
+from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, splits_of_counted
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
+from mercer.calibration.weighted_ranks import are_counts, lower_ends, upper_ends
 from mercer.data import samples
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.estimators import SVR, RLSRegressor
+from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
-from mercer.held_out.machines import FoldLines, fold_machines, machine_of, without_names
+from mercer.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
 from mercer.parameters import one_of
 from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
@@ -46,9 +50,9 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     Parameters
     ----------
     estimator : a regressor, optional
-        What is calibrated; SVR() unless told. It may be the last step of a Pipeline, all of which is fitted again in
-        every fold, or stand in `mercer.tabular`; of a FrozenEstimator, which was trained on other samples, the
-        predictions are taken as they are.
+        What is calibrated; SVR() unless told. It may be the last step of a Pipeline, or stand in `mercer.tabular` or a
+        search: all of it is fitted again in every fold, and the search searches again. Of a FrozenEstimator, which was
+        trained on other samples, the predictions are taken as they are.
     cv : int, splitter or "leave-one-out", default=5
         Folds that leave every sample out once. "leave-one-out" is exact: `RLSRegressor` finds all n functions from one
         inverse (memory for n² numbers), `SVR` by removing each support vector.
@@ -59,7 +63,9 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     ----------
     estimator_ : the machine, trained on all samples
     residuals_ : array of shape (n_samples,)
-        |y − f(x)| of each sample by the machine that did not train on it.
+        |y − f(x)| of each sample by the machine that did not train on it; samples of weight 0 are left out.
+    guarantee_ : str
+        What is proven of `predict_interval`.
 
     Examples
     --------
@@ -84,42 +90,40 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
             raise ValueError("cv='held-out' is for machines that are fitted already: use model.calibrate(X, y, cv=...)")
 
     def _learn(self, machine: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
-        X, sample_weight = placed(X), on_host(sample_weight)
-        y = column_or_1d(on_host(y), warn=True).astype(np.float64)
-        asked = ask(machine)
+        X = placed(X)
+        y = one_target(y, machine_of(machine)).astype(np.float64)
         check_same_length(X, y)
+        weight = samples.weights(on_host(sample_weight), len(y))
+        counted = weight > 0
         self.estimator_ = machine
         if isinstance(cv, str):
             one_of("cv", cv, (HELD_OUT, LEAVE_ONE_OUT))
         self._folds_: list[tuple[Any, Any]] = [(machine, None)]
-        self._without_ = np.zeros(len(y), dtype=np.intp)
+        self._without_ = np.zeros(int(counted.sum()), dtype=np.intp)
         self._functions_: LeaveOneOutFunctions | FunctionsLeftOut | None = None
         if cv == HELD_OUT:
-            self.residuals_ = np.abs(y - machine.predict(X))
+            self.residuals_ = np.abs(y - _predictions(machine, X))[counted]
         elif cv == LEAVE_ONE_OUT:
-            inner = machine if asked.steps else asked.machine
-            if not isinstance(inner, RLSRegressor | SVR):
-                raise ValueError(
-                    f"cv='leave-one-out' is for RLSRegressor and SVR, not {type(machine).__name__}; use a number of "
-                    "folds, or sklearn.model_selection.LeaveOneOut()"
-                )
-            way: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
-            self._functions_ = way.of(inner, X, y, sample_weight)
+            self._functions_ = _functions_left_out(machine, X, y, None if sample_weight is None else weight)
             self.residuals_ = np.abs(self._functions_.residuals)
         else:
-            self._learn_folds(machine, X, y, sample_weight)
+            self._learn_folds(machine, X, y, None if sample_weight is None else weight)
+        if (weight != 1).any():
+            self._weight_ = freeze(weight[counted])
         samples.copy_columns(machine, self)
 
-    def _learn_folds(self, machine: Any, X: Any, y: Floats, sample_weight: Any) -> None:
-        weight = None if sample_weight is None else np.asarray(sample_weight)
-        splits = splits_of(check_cv(self.cv), y, self.cv)
-        self._folds_, self.residuals_ = [], np.full(len(y), np.nan)
+    def _learn_folds(self, machine: Any, X: Any, y: Floats, weight: Floats | None) -> None:
+        counted = np.ones(len(y)) if weight is None else weight
+        splits = splits_of_counted(self.cv, counted, lambda rows: splits_of(check_cv(self.cv), y[rows], self.cv))
+        residuals, fold = np.full(len(y), np.nan), np.zeros(len(y), dtype=np.intp)
+        self._folds_ = []
         lines = FoldLines(self.verbose, len(splits))
         for k, (part, test, rest) in enumerate(fold_machines(machine, X, y, weight, splits)):
-            self.residuals_[test] = np.abs(y[test] - part.predict(rest))
-            self._without_[test] = k
-            self._folds_.append((part, splits[k][0]))
+            residuals[test] = np.abs(y[test] - _predictions(part, rest))
+            fold[test] = k
+            self._folds_.append((ask(part).around(ask(part).machine), splits[k][0]))
             lines.done()
+        self.residuals_, self._without_ = residuals[counted > 0], fold[counted > 0]
 
     def predict(self, X: Any) -> Floats:
         """The machine's own prediction."""
@@ -132,10 +136,49 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     def laplace_scale_(self) -> float:
         """σ of a Laplace law of the errors, as LIBSVM's -b 1 has it: the mean of `residuals_` but for outliers."""
         check_is_fitted(self)
-        return laplace_scale(self.residuals_)
+        return laplace_scale(self.residuals_, self._weights())
+
+    @property
+    def guarantee_(self) -> str:
+        """What is proven of `predict_interval`, in words."""
+        check_is_fitted(self)
+        if "_unproven_" in vars(self):
+            return f"none: {self._unproven_}; in practice about 1 − alpha"
+        weight, n_folds = self._weights(), len(self._folds_)
+        exchangeable = "if the samples and the new one are exchangeable"
+        if not are_counts(weight):
+            return "none: weights that are no whole numbers are no numbers of samples; in practice about 1 − alpha"
+        if self._functions_ is None and self._folds_[0][0] is self.estimator_:
+            return f"the target is inside with probability at least 1 − alpha, {exchangeable}"
+        if weight is not None:
+            return "none: samples of a weight above 1 are left out with all their copies; in practice about 1 − alpha"
+        searches = searches_in(self.estimator_)
+        if searches:
+            return (
+                f"none: {searches[0]} searches by folds of its own, which depend on the order of the samples; in "
+                "practice about 1 − alpha"
+            )
+        if self._functions_ is not None:
+            if not _has_fixed_kernel(machine_of(self.estimator_)):
+                return (
+                    "none: the kernel's parameters were read off all samples, those left out among them; with numbers "
+                    "for them at least 1 − 2 alpha, in practice about 1 − alpha"
+                )
+            n_folds = len(self.residuals_)
+        if n_folds == len(self.residuals_):
+            return f"the target is inside with probability at least 1 − 2 alpha (jackknife+), {exchangeable}"
+        return (
+            f"the target is inside with probability at least 1 − 2 alpha − √(2/{len(self.residuals_)}) (CV+), "
+            f"{exchangeable} and folds of equal size were made without looking at them"
+        )
+
+    def _weights(self) -> Floats | None:
+        """The weight of each residual; None where all are 1."""
+        weight: Floats | None = vars(self).get("_weight_")
+        return None if weight is None or bool((weight == 1).all()) else weight
 
     def predict_interval(self, X: Any, alpha: float = 0.1, method: str = "conformal") -> tuple[Floats, Floats]:
-        """The ends of an interval that holds the target with probability of about 1 − alpha; see this module's text.
+        """The ends of an interval that holds the target with probability of about 1 − alpha; see `guarantee_`.
 
         An end is infinite where the samples are too few for alpha. method="laplace" gives the interval of LIBSVM's
         law of the errors instead, f(x) ± σ ln(1/alpha), which holds as often as that law is right.
@@ -149,26 +192,74 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         machine, X = without_names(self, X)
         if machine_of(machine) is machine:
             X = read_samples(machine, X, getattr(machine, "kernel_", None), reset=False)
-        n, rows = len(self.residuals_), _num_samples(X) if hasattr(X, "iloc") else n_samples(X)
-        below, above = math.floor(alpha * (n + 1)), math.ceil((1 - alpha) * (n + 1))
-        low, high = np.full(rows, -np.inf), np.full(rows, np.inf)
-        for some in row_blocks(rows, 16 * n):
+        residuals, weight = self.residuals_, self._weights()
+        if self._functions_ is None and self._folds_[0][0] is self.estimator_:
+            f = machine.predict(X)  # rounding does not change an order: f + (the k-th) is the k-th of f + r
+            return (
+                f + float(lower_ends(-residuals[None], weight, alpha)[0]),
+                f + float(upper_ends(residuals[None], weight, alpha)[0]),
+            )
+        n, rows = len(residuals), _num_samples(X) if hasattr(X, "iloc") else n_samples(X)
+        low, high = np.empty(rows), np.empty(rows)
+        for some in row_blocks(rows, (16 if weight is None else 48) * n):
             values = self._left_out(part_of(X, np.arange(some.start, some.stop)))
-            if below >= 1:
-                low[some] = np.partition(values - self.residuals_, below - 1, axis=1)[:, below - 1]
-            if above <= n:
-                high[some] = np.partition(values + self.residuals_, above - 1, axis=1)[:, above - 1]
+            low[some] = lower_ends(values - residuals, weight, alpha)
+            high[some] = upper_ends(values + residuals, weight, alpha)
         return low, high
 
     def _left_out(self, X: Any) -> Floats:
         """f₋ᵢ(x), a row for each x and a column for each i."""
         if self._functions_ is not None:
             return self._functions_(X)
-        if self._folds_[0][0] is self.estimator_:
-            return np.repeat(self.predict(X)[:, None], len(self.residuals_), axis=1)
         precomputed = get_tags(self.estimator_).input_tags.pairwise
         parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
 
 
 answers_as_asked(CalibratedRegressor)
+
+
+def _predictions(machine: Any, X: Any) -> Floats:
+    """One number for each sample; an error where the machine predicts several."""
+    values: Floats = np.asarray(machine.predict(X))
+    if values.ndim > 1:
+        raise ValueError(
+            f"calibrating {type(machine_of(machine)).__name__}: it predicts an array of shape {values.shape}, but "
+            "intervals are around one number for each sample; of QuantileSVR calibrate one quantile, quantiles=0.5 (a "
+            "number, not a list), or take two of its quantiles as the ends of an interval"
+        )
+    return values
+
+
+def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) -> Any:
+    """All functions that leave one sample out; an error for machines that learn more from y than a function."""
+    asked = ask(machine)
+    inner, name = machine if asked.steps else asked.machine, type(machine).__name__
+    searches = searches_in(machine)
+    if searches or isinstance(inner, KernelWeights):
+        learns = f"{searches[0]} chooses its parameters" if searches else f"{name} learns its kernel weights"
+        raise ValueError(
+            f"cv='leave-one-out' is not offered here: {learns} from all targets, those left out among them; use a "
+            "number of folds, or sklearn.model_selection.LeaveOneOut(), which do so again without each fold"
+        )
+    if not isinstance(inner, RLSRegressor | SVR):
+        raise ValueError(
+            f"cv='leave-one-out' is for RLSRegressor and SVR, not {name}; use a number of folds, or "
+            "sklearn.model_selection.LeaveOneOut()"
+        )
+    if weight is not None and not weight.all():
+        if inner.kernel_.accepts == "gram":
+            raise ValueError(
+                "cv='leave-one-out' of a precomputed kernel needs positive weights; leave the rows and columns of "
+                "samples of weight 0 out of the matrix"
+            )
+        rows = np.flatnonzero(weight)
+        X, y, weight = part_of(X, rows), y[rows], weight[rows]
+    way: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
+    return way.of(inner, X, y, weight)
+
+
+def _has_fixed_kernel(machine: Any) -> bool:
+    """Whether the kernel's parameters are numbers that were given."""
+    kernel = machine._kernel()
+    return bool(kernel.accepts == "gram" or kernel.bound)

@@ -17,7 +17,7 @@ from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
 from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
@@ -252,7 +252,8 @@ def _gives_probabilities(estimator: Any) -> bool:
     if loss == "logistic" or callable(getattr(loss, "probability", None)):
         return True
     raise AttributeError(
-        f"predict_proba needs a loss that models probabilities, and loss={loss!r} does not; use 'logistic'"
+        f"predict_proba needs a loss that models probabilities, and loss={loss!r} does not; use 'logistic', or "
+        "calibrate the machine"
     )
 
 
@@ -262,7 +263,7 @@ def _fitted_loss(estimator: Any) -> Any:
 
 
 @shared_docs
-class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
+class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine):
     """Classification with any convex loss of the margin, one class against all others for several.
 
     Minimises Σ w_i ℓ(y_i, f(x_i)) + λ‖f‖² with y_i = ±1 over the kernel's function space. By the representer theorem
@@ -323,6 +324,17 @@ class KernelMachineClassifier(OneAgainstRest, _KernelMachine):
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    def predict_log_proba(self, X: Data) -> Floats:
+        """The logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        return np.asarray(np.log(self.predict_proba(X)))
 
 
 def KernelMachine(loss: Any = "logistic", lam: float = 1.0, **parameters: Any) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from mercer.fitting.families.landmark_machine import LandmarkMachine
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
+from mercer.fitting.pipeline.machine import RegressorMethods
 
 
 @shared_docs
-class NystromRLS(SeveralOutputs, LandmarkMachine):
+class NystromRLS(RegressorMethods, SeveralOutputs, LandmarkMachine):
     """Regularized least squares on landmarks: kernel ridge regression for millions of samples.
 
     Minimises Σ w_i (y_i − f(x_i))² + λ‖f‖² over f(x) = Σ_j c_j k(z_j, x) + b with M landmarks z_j, exactly, for one or

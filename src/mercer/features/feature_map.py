@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer.arrays import Samples, host, is_sparse
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
+from mercer.runtime.refitting import adopt_fit, blank_copy
 
 # As many columns as 100 rows of 8 bytes fill a gigabyte with.
 MOST_COLUMNS = 10**6
@@ -33,10 +34,11 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         y : ignored
             Nothing is learnt from targets.
         """
-        X = self._read(X, reset=True)
-        self.kernel_ = as_kernel(self.kernel).bind(X)
-        self._prepare(X)
-        return self
+        fitted = blank_copy(self)
+        X = fitted._read(X, reset=True)
+        fitted.kernel_ = as_kernel(self.kernel).bind(X)
+        fitted._prepare(X)
+        return adopt_fit(self, fitted)
 
     def transform(self, X: Samples) -> Samples:
         """The features of each sample, a row each.

@@ -166,9 +166,9 @@ def splits_of_classes(cv: Any, codes: Indices, labels: Any, weight: Floats) -> S
         )
     found = splits_of(check_cv(cv, codes, classifier=True), codes, cv)
     for train, _ in found:
-        absent = np.setdiff1d(np.arange(len(labels)), codes[train])
+        absent = np.setdiff1d(np.arange(len(labels)), codes[train][weight[train] > 0])
         if len(absent):
-            label, count = labels.tolist()[absent[0]], int((codes == absent[0]).sum())
+            label, count = labels.tolist()[absent[0]], counts[absent[0]]
             raise ValueError(
                 f"a fold trains on no sample of class {label!r}, which has {count}: calibration with cv={cv!r} needs "
                 "every class in every fold; use fewer folds, or cv='held-out' with samples that the machine was not "

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
 from mercer.engine import on_host
+from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.settlement import Settlement, chosen_b, settlements
@@ -33,7 +34,7 @@ class LeaveOneOutResult:
     values : array of shape (n_samples,), or (n_samples, n_planes) for several classes
         f(x_i) of the machine trained without sample i.
     predictions : array of shape (n_samples,)
-        The class, or the number, that this machine predicts.
+        The class, or the number, that this machine predicts; the first class stands for a sample of weight zero.
     wrong : array of bool of shape (n_samples,), or None
         Which samples are misclassified; None for a regressor.
     residuals : array of shape (n_samples,), or None
@@ -72,7 +73,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
 
     Parameters
     ----------
-    model : SVC, SVR or another machine with one b
+    model : SVC, SVR, QuantileSVR with one quantile or another machine with one b
         Its parameters say what is solved; if it is fitted, its solution is where the exact one is looked for.
     X : array or CSR matrix of shape (n_samples, n_features)
         The training samples, as given to `fit`.
@@ -93,9 +94,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     >>> round(leave_one_out(SVC(C=10), X, y).error, 3)
     0.027
     """
-    given = np.asarray(on_host(y))
-    if given.ndim > 1 and given.shape[1] > 1:
-        raise ValueError("leaving samples out is for one output; take the columns of y one by one")
+    _refuse(model, np.asarray(on_host(y)))
     fit, solved = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     values = np.full((fit.n, len(solved)), np.nan)
@@ -132,6 +131,28 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         unique=freeze(unique),
         n_removed=int(removed.sum()),
     )
+
+
+def _refuse(model: Any, y: Any) -> None:
+    """Raise for machines that learn more from targets than one exact removal takes back, and for several outputs."""
+    name = type(model).__name__
+    if y.ndim > 1 and y.shape[1] > 1:
+        raise ValueError(
+            f"leave_one_out({name}): leaving samples out is for one output; take the columns of y one by one"
+        )
+    if isinstance(model, KernelWeights):
+        raise TypeError(
+            f"leave_one_out is not offered for {name}: it learns its kernel weights from all targets, and each sample "
+            "that is left out changes them. Use sklearn.model_selection.cross_val_predict(model, X, y, "
+            "cv=LeaveOneOut()), which learns them n times; of a fitted machine with its weights as they are, "
+            f"leave_one_out({'SVC' if is_classifier(model) else 'SVR'}(C=model.C, kernel=model.kernel_), X, y)"
+        )
+    if np.size(getattr(model, "quantiles", 0)) > 1:
+        raise ValueError(
+            f"leave_one_out({name}) is for one quantile, but quantiles={model.quantiles!r}, whose predictions are put "
+            "in order together; take them one by one, quantiles=0.5, or use "
+            "sklearn.model_selection.cross_val_predict(model, X, y, cv=LeaveOneOut())"
+        )
 
 
 def _of_others(fit: Fit, one: Settlement) -> Floats:

@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import _safe_split
 
 from mercer.arrays import Floats, Indices
 from mercer.data import samples
 from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.state import chosen_of
 from mercer.held_out.folds import Splits
 from mercer.held_out.from_solution import values_from_solution
 from mercer.runtime.progress import Reporter
@@ -55,10 +58,18 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
     if weight is None:
         return {}
     path = ["sample_weight"]
-    while isinstance(model, Pipeline):
+    while isinstance(model, Pipeline | BaseSearchCV):
+        if isinstance(model, BaseSearchCV):  # which hands the keyword on to what it searches for
+            model = model.estimator
+            continue
         name, model = model.steps[-1]
         path.insert(-1, name)
     return {"__".join(path): weight}
+
+
+def searches_in(model: Any) -> list[str]:
+    """The names of the searches in a fitted model, from the outside."""
+    return [type(layer).__name__ for layer in ask(model).layers if chosen_of(layer) is not layer]
 
 
 class FoldLines:
@@ -82,12 +93,14 @@ def out_of_fold(
 ) -> Floats:
     """Decision values, a row for each sample and a column for each plane, by a machine that did not train on it.
 
-    The machine is a fitted one, whose kernel all folds share. A sample has NaN where it is on neither side of a plane.
-    `done` is told how many more folds are done.
+    The machine is a fitted one. What it learnt from y is learnt again in every fold; a kernel that was bound to all X
+    may be shared. A sample has NaN where it is on neither side of a plane, or in no fold. `done` is told how many more
+    folds are done.
     """
     asked = ask(machine)
-    if not asked.steps:
-        found = values_from_solution(asked.machine, X, y, weight, splits, done)
+    # Classes that are balanced have weights from all labels: each fold's are its own.
+    if asked.machine is machine and not isinstance(getattr(machine, "class_weight", None), str):
+        found = values_from_solution(machine, X, y, weight, splits, done)
         if found is not None:
             return found
     out: Any = None
@@ -104,29 +117,26 @@ def _rows(model: Any, X: Any, rows: Indices, train: Indices | None) -> Any:
 
 
 def fold_machines(
-    machine: Any, X: Any, y: Any, weight: Floats | None, splits: Splits
+    model: Any, X: Any, y: Any, weight: Floats | None, splits: Splits
 ) -> Iterator[tuple[Any, Indices, Any]]:
-    """One machine for each fold, with the kernel of the given one, and the places and samples that it left out.
+    """The model fitted without each fold, with the places and samples that the fold leaves out; y may be None.
 
-    What is around a machine is fitted again with it, and the kernel with what that makes of the samples; but searches
-    have chosen.
+    Every fold fits a clone of the whole model to its own rows, so that whatever a fit learns from targets is learnt
+    again there: kernel weights, the parameters of a Gaussian process, what a search chose, λ.
     """
-    asked = ask(machine)
-    if asked.steps:
-        for train, test in splits:
-            part = asked.settled()
-            options = weight_option(part, None if weight is None else weight[train])
-            part.fit(_rows(part, X, train, None), y[train], **options)
-            yield part, test, _rows(part, X, test, train)
-        return
-    machine = asked.machine
-    kernel = getattr(machine, "kernel_", None)
-    X = read_samples(machine, X, kernel, reset=False)
+    while isinstance(model, FrozenEstimator):
+        model = model.estimator
+    asked = ask(model)
+    kernel = getattr(asked.machine, "kernel_", None)
+    X = X if asked.steps else read_samples(asked.machine, X, kernel, reset=False)
     precomputed = kernel is not None and kernel.accepts == "gram"
     for train, test in splits:
-        part = clone(machine)
-        if kernel is not None and not precomputed and hasattr(part, "kernel"):
-            part.set_params(kernel=kernel)
-        options = {} if weight is None else {"sample_weight": weight[train]}
-        part.fit(part_of(X, train, train if precomputed else None), y[train], **options)
-        yield part, test, part_of(X, test, train if precomputed else None)
+        part = clone(model)
+        options = weight_option(part, None if weight is None else weight[train])
+        if asked.steps:
+            seen, rest = _rows(part, X, train, None), _rows(part, X, test, train)
+        else:
+            columns = train if precomputed else None
+            seen, rest = part_of(X, train, columns), part_of(X, test, columns)
+        part.fit(seen, None if y is None else y[train], **options)
+        yield part, test, rest

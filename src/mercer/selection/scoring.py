@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier, is_regressor
-from sklearn.metrics import accuracy_score, check_scoring, get_scorer_names, make_scorer, r2_score
+from sklearn.metrics import accuracy_score, check_scoring, d2_pinball_score, get_scorer_names, make_scorer, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
@@ -281,6 +281,13 @@ class _Numbers(_HeldOut):
 
     def predict(self, X: Any) -> Floats:
         return np.asarray(self._known(X)[:, 0])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """`QuantileSVR.score`, which asks for predictions alone; any other needs a model."""
+        if not isinstance(self._machine, QuantileSVR) or np.size(self._machine.quantiles) > 1:
+            self._more()
+        tau = float(np.ravel(self._machine.quantiles)[0])
+        return float(d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=tau))
 
 
 class _Sides(_HeldOut):

@@ -139,7 +139,7 @@ def tune(
     >>> found.complete_, bool(found.at(C=1, gamma=0.1)["mean_test_score"] > 0.9)
     (True, True)
     """
-    _check_called_right(estimator, X)
+    _check_called_right(estimator, X, y)
     one_of("skip", skip, (True, False, "likely"))
     one_of("criterion", criterion, CRITERIA)
     prefix, machine = prefix_and_machine(estimator)
@@ -211,8 +211,8 @@ def tune(
     return result
 
 
-def _check_called_right(estimator: Any, X: Any) -> None:
-    """Say what to write where the estimator or the samples are not there."""
+def _check_called_right(estimator: Any, X: Any, y: Any) -> None:
+    """Say what to write where the estimator or the samples are not there, or y has several columns."""
     if isinstance(estimator, type):
         raise TypeError(f"{estimator.__name__} is a class: give tune an estimator of it, {estimator.__name__}()")
     if not hasattr(estimator, "fit"):
@@ -228,6 +228,12 @@ def _check_called_right(estimator: Any, X: Any) -> None:
     if getattr(X, "shape", (1,))[:1] == (0,) or (isinstance(X, (list, tuple)) and not X):
         raise ValueError(
             f"Found array with 0 sample(s) (shape={np.shape(X)}) while a minimum of 1 is required by tune."
+        )
+    shape: tuple[int, ...] = np.shape(y) if isinstance(y, list | tuple) else getattr(y, "shape", ())
+    if len(shape) == 2 and shape[1] > 1:
+        raise ValueError(
+            f"tune(y=...): y has {shape[1]} columns, but a search chooses by one score of one target; tune a machine "
+            "for each column, or search for all with sklearn.model_selection.GridSearchCV"
         )
 
 

@@ -17,6 +17,7 @@ from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named, score_of_classifier, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
+from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
 
@@ -82,9 +83,10 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
                 f"max_time={self.max_time:g} s were over before any point of the grid had a score in every fold; raise "
                 "max_time, or try fewer points"
             )
+        fitted = blank_copy(self)
         for name in _LEARNT:
-            setattr(self, name, getattr(result, name))
-        return self
+            setattr(fitted, name, getattr(result, name))
+        return adopt_fit(self, fitted)
 
     @property
     def result_(self) -> TuningResult:

@@ -19,6 +19,7 @@ from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.parameters import store
+from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments
@@ -174,18 +175,17 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
             mean, scale = _standard(y, weight)
             y = (y - mean) / scale
         given = {} if sample_weight is None else {"sample_weight": weight}
-        fitted = clone(self.estimator).fit(_encoded(frame, encodings), y, **given)
-        self.estimator_, self.columns_, self.rows_ = fitted, encodings, rows
-        self.target_mean_, self.target_scale_ = mean, scale
-        self.n_rows_dropped_ = n_dropped
-        self.n_features_in_ = frame.shape[1]
+        fitted = blank_copy(self)
+        fitted.estimator_ = clone(self.estimator).fit(_encoded(frame, encodings), y, **given)
+        fitted.columns_, fitted.rows_ = encodings, rows
+        fitted.target_mean_, fitted.target_scale_ = mean, scale
+        fitted.n_rows_dropped_ = n_dropped
+        fitted.n_features_in_ = frame.shape[1]
         if frame.named:
-            self.feature_names_in_ = np.array(frame.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+            fitted.feature_names_in_ = np.array(frame.names, dtype=object)
         for told in guesses(frame, encodings, wishes).values():
-            warn_user(told, GuessWarning)
-        return self
+            warn_user(told, GuessWarning)  # an error where warnings are errors: the fit has failed
+        return adopt_fit(self, fitted)
 
     def wishes(self) -> Wishes:
         """What the parameters ask of the columns."""

@@ -34,8 +34,9 @@ from mercer.files.mercer_file.own_table import OWN
 from mercer.files.scikit.checks import CONFIG, Fitted, Plain
 from mercer.files.scikit.table import SCIKIT, Row
 from mercer.fitting.pipeline.machine import Machine
-from mercer.fitting.pipeline.state import Unsaved, expect, fitted_names, restored, state_of
+from mercer.fitting.pipeline.state import Unsaved, expect, restored, state_of
 from mercer.kernels import Kernel
+from mercer.runtime.refitting import fitted_names
 from mercer.tables.estimator import Tabular
 
 # What set_output was told, in scikit-learn's name for it.

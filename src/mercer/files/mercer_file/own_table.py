@@ -277,6 +277,7 @@ def _calibrated_classifier(model: Fitted) -> None:
         expect(bool(rising.all()), "W must rise on every plane")
     _expect_length(model._own_scores_.scores, "scores", None)
     _expect_starts(model._own_scores_.starts, k, len(model._own_scores_.scores))
+    _expect_weight(model, "_own_weight_", len(model._own_scores_.scores))
 
 
 def _classes_inside(model: Fitted) -> None:
@@ -301,11 +302,13 @@ class _Folds(Kind):
     def check(self, name: str, value: Any, model: Fitted) -> None:
         for _, rows in value:
             if rows is not None:
-                Places("residuals_").check("the rows of a fold", rows, model)
+                # Samples of weight 0 have places, but no residuals.
+                Places(None if hasattr(model, "_weight_") else "residuals_").check("the rows of a fold", rows, model)
 
 
 def _calibrated_regressor(model: Fitted) -> None:
     n, functions = len(model.residuals_), model._functions_
+    _expect_weight(model, "_weight_", n)
     _expect_length(model._without_, "the fold of each sample", n)
     Places(len(model._folds_)).check("the fold of each sample", model._without_, model)
     if functions is None:
@@ -336,6 +339,13 @@ def _expect_length(values: Any, name: str, length: int | None) -> None:
     expect(values.ndim == 1 and length in (None, len(values)), f"{name} must be a list of {length or ''} numbers")
 
 
+def _expect_weight(model: Fitted, name: str, length: int) -> None:
+    weight = vars(model).get(name)
+    if weight is not None:
+        _expect_length(weight, name, length)
+        expect(bool((weight > 0).all()), f"{name} must be above 0")
+
+
 def _expect_starts(value: Any, count: int, end: int) -> None:
     _expect_length(value, "starts", count + 1)
     rising = int(value[0]) == 0 and int(value[-1]) == end and all(a <= b for a, b in pairwise(value.tolist()))
@@ -343,7 +353,7 @@ def _expect_starts(value: Any, count: int, end: int) -> None:
 
 
 def _calibrated(**fitted: Kind) -> Row:
-    made = row("mercer.calibration", estimator_=Model(methods=("predict",)), **fitted)
+    made = row("mercer.calibration", estimator_=Model(methods=("predict",)), _unproven_=Text(), **fitted)
     return made.but(holds="estimator_", given=_around_itself, params=_calibrated_params)
 
 
@@ -372,7 +382,9 @@ OWN: Final[dict[str, Row]] = {
         classes_=Unsaved(),
         probabilities_=Declared({"ClassProbabilities": "mercer.calibration.curves"}),
         _own_scores_=Declared({"OwnScores": "mercer.calibration.classifier"}),
-    ).but(whole=_calibrated_classifier, finish=_classes_inside),
+        _own_weight_=Array(None),
+        _held_out_=Flag(),
+    ).but(optional=("_own_weight_", "_held_out_", "_unproven_"), whole=_calibrated_classifier, finish=_classes_inside),
     "CalibratedRegressor": _calibrated(
         residuals_=Array(None),
         _folds_=_Folds(),
@@ -384,5 +396,6 @@ OWN: Final[dict[str, Row]] = {
             },
             or_none=True,
         ),
-    ).but(whole=_calibrated_regressor, finish=_threads_inside),
+        _weight_=Array(None),
+    ).but(optional=("_weight_", "_unproven_"), whole=_calibrated_regressor, finish=_threads_inside),
 }

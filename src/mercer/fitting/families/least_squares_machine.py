@@ -37,7 +37,6 @@ from mercer.fitting.pipeline.state import (
     Record,
     Text,
     fitted,
-    fitted_names,
 )
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.pipeline.telling import warn_user
@@ -49,6 +48,7 @@ from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.refitting import fitted_names
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error

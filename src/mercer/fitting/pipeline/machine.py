@@ -40,7 +40,6 @@ from mercer.fitting.pipeline.state import (
     Text,
     Unsaved,
     fitted,
-    fitted_names,
     freeze_fitted,
 )
 from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
@@ -51,6 +50,7 @@ from mercer.kernels.matrices import column_spreads
 from mercer.parameters import declare_parameters
 from mercer.rkhs import Expansion, functions_of
 from mercer.runtime.on_demand import methods_named
+from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
 
 # --- methods from rooms above -----------------------------------------------------------------------------------------
@@ -316,18 +316,11 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _blank(self) -> Self:
         """A copy of this estimator as it was before any fit."""
-        blank = object.__new__(type(self))  # copy.copy takes as long as reading the samples
-        blank.__dict__.update(vars(self))
-        for name in fitted_names(blank):
-            delattr(blank, name)
-        return blank
+        return blank_copy(self)
 
     def _become(self, trained: Self) -> Self:
         _expect_finite(trained)
-        old = fitted_names(self)
-        # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
-        self.__dict__ = {name: value for name, value in vars(self).items() if name not in old} | vars(trained)
-        return self
+        return adopt_fit(self, trained)
 
     def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:
         tasks = self._tasks(fit).exactly() if training.exact else self._tasks(fit)

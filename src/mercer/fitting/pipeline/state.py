@@ -29,6 +29,7 @@ from mercer.data.labels import n_planes
 from mercer.errors import ModelFormatError
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
+from mercer.runtime.refitting import fitted_names
 
 Size = str | int | None
 # Of a model whose prediction is an expansion, and of one that keeps w.
@@ -479,11 +480,6 @@ def declared(cls: type) -> dict[str, Kind]:
     for ancestor in reversed(cls.__mro__):
         kinds.update(vars(ancestor).get("FITTED", {}))
     return kinds
-
-
-def fitted_names(model: Any) -> list[str]:
-    """The attributes that a fit has set."""
-    return [name for name in vars(model) if name[-1] == "_" and name[:2] != "__"]
 
 
 def freeze_fitted(model: Any) -> None:

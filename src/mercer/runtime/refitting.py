@@ -1,0 +1,32 @@
+"""Fit a blank copy of an estimator, then let the estimator adopt what the copy has learnt.
+
+A fit that fails or is interrupted so leaves the estimator as it was, and a thread that copies or pickles the estimator
+during a fit gets the model from before or from after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+Estimator = TypeVar("Estimator")
+
+
+def fitted_names(model: Any) -> list[str]:
+    """The attributes that a fit has set."""
+    return [name for name in vars(model) if name[-1] == "_" and name[:2] != "__"]
+
+
+def blank_copy(model: Estimator) -> Estimator:
+    """A copy of an estimator as it was before any fit."""
+    blank = object.__new__(type(model))  # copy.copy takes as long as reading the samples
+    learnt = set(fitted_names(model))
+    blank.__dict__.update((name, value) for name, value in vars(model).items() if name not in learnt)
+    return blank
+
+
+def adopt_fit(model: Estimator, fitted: Estimator) -> Estimator:
+    """Give an estimator everything that a fitted copy of it has learnt, in the place of what it had learnt before."""
+    old = set(fitted_names(model))
+    # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
+    model.__dict__ = {name: value for name, value in vars(model).items() if name not in old} | vars(fitted)
+    return model
