@@ -111,8 +111,9 @@ def outputs_of(given: Any) -> Outputs:
         terms = expansion.kernel.terms(model.n_features_in_) if expansion.kernel.accepts == "vectors" else None
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
             raise ValueError(
-                f"{type(model).__name__} with {expansion.kernel!r} is not linear in its kernel values, since k(x, x) "
-                "is not the same for all samples; use OneClassSVM, or a kernel of differences such as the Gaussian"
+                f"{type(model).__name__} with {expansion.kernel!r} cannot be explained: it is not linear in its kernel "
+                "values, since k(x, x) is not the same for all samples; use OneClassSVM, or a kernel of differences "
+                "such as the Gaussian"
             )
     return Outputs(asked, names, pairs, expansion.kernel, expansion.vectors, expansion.coefficients)
 

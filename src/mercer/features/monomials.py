@@ -73,7 +73,7 @@ class Monomials(FeatureMap):
         if degree > _HIGHEST_DEGREE:
             raise ValueError(f"degree={degree:g} is above {_HIGHEST_DEGREE}: too many monomials; use the kernel itself")
         self._constants = (recipe.scale, gamma, coef0, recipe.constant)
-        self._size, self._degree = X.shape[1] + (coef0 > 0), int(degree)
+        self._size, self._degree, self._ordered = X.shape[1] + (coef0 > 0), int(degree), bool(self.ordered)
         if not is_sparse(X) and self._count() > MOST_COLUMNS:
             raise ValueError(
                 f"{self._count()} monomials are too many to list; use the kernel itself, or sparse samples"
@@ -83,7 +83,7 @@ class Monomials(FeatureMap):
 
     def _count(self) -> int:
         w, d = self._size, self._degree
-        return w**d if self.ordered else math.comb(w + d - 1, d)
+        return w**d if self._ordered else math.comb(w + d - 1, d)
 
     def _width(self) -> int:
         return self._count() + (self._constants[3] > 0)
@@ -103,7 +103,7 @@ class Monomials(FeatureMap):
         return sp.csr_array(out) if is_sparse(X) else np.asarray(out)
 
     def _dense(self, Z: Floats) -> Floats:
-        factors = _products(self._size, self._degree, self.ordered)
+        factors = _products(self._size, self._degree, self._ordered)
         return np.asarray(np.prod(Z[:, factors], axis=2) * self._weights(factors))
 
     def _sparse(self, Z: Samples) -> Any:
@@ -111,7 +111,7 @@ class Monomials(FeatureMap):
         Z.sum_duplicates()
         Z.eliminate_zeros()
         stored = np.diff(Z.indptr)
-        made = [_count_of(int(z), self._degree, self.ordered) for z in stored.tolist()]
+        made = [_count_of(int(z), self._degree, self._ordered) for z in stored.tolist()]
         if sum(made) > _MOST_STORED:
             raise ValueError(
                 f"the monomials of these samples are {sum(made)} numbers, more than {_MOST_STORED}; use the kernel"
@@ -121,7 +121,7 @@ class Monomials(FeatureMap):
         numbering = self._numbering()
         for z in np.unique(stored).tolist():
             rows = np.flatnonzero(stored == z)
-            factors = _products(z, self._degree, self.ordered)
+            factors = _products(z, self._degree, self._ordered)
             places = Z.indptr[rows][:, None] + np.arange(z)
             target = starts[rows][:, None] + np.arange(len(factors))
             data[target] = np.prod(Z.data[places][:, factors], axis=2) * self._weights(factors)
@@ -129,12 +129,12 @@ class Monomials(FeatureMap):
         return sp.csr_array((data, columns, starts), shape=(Z.shape[0], self._count()))
 
     def _weights(self, factors: Indices) -> Floats | float:
-        return 1.0 if self.ordered else np.sqrt([_orderings(row) for row in factors.tolist()])
+        return 1.0 if self._ordered else np.sqrt([_orderings(row) for row in factors.tolist()])
 
     def _numbering(self) -> Callable[[Indices], Indices]:
         """From factors i_1, …, i_d in the last axis to the number of the monomial."""
         w, d = self._size, self._degree
-        if self.ordered:
+        if self._ordered:
             powers = np.array([w ** (d - 1 - k) for k in range(d)], dtype=np.int64)
             return lambda factors: factors @ powers
         later = [np.array([_count_of(w - v, r, False) for v in range(w + 1)], dtype=np.int64) for r in range(d + 1)]

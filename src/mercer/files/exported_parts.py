@@ -271,7 +271,7 @@ def _checked(model: Estimator, medium: str) -> Asked:
     ours = type(machine).__module__.startswith("mercer.")
     if not ours or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or weights):
         told = " ".join(repr(model).split())
-        raise TypeError(f"{told} is no machine of mercer's, nor a Pipeline of scalers and one")
+        raise TypeError(f"{medium} cannot hold {told}: it is no machine of mercer's, nor a Pipeline of scalers and one")
     if machine.F_NAME:
         raise TypeError(
             f"{medium} holds sums of kernel values, and {name} also needs the variance of its process to decide; use "

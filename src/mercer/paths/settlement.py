@@ -69,7 +69,10 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
     """What was read, and the exact solutions on it; `model` says what to solve and, if it is fitted, where to begin."""
     if not isinstance(model, DualMachine):
         if hasattr(model, "best_estimator_"):
-            raise TypeError(f"{type(model).__name__} is a search; give the machine that it chose, its best_estimator_")
+            raise TypeError(
+                f"leaving samples out is of one machine, and {type(model).__name__} is a search; give the machine that "
+                "it chose, its best_estimator_"
+            )
         raise TypeError(
             f"{type(model).__name__} is no machine with support vectors; use one such as SVC or SVR, or for least "
             "squares RLSRegressorCV, whose loo_residuals_ are exact"
@@ -89,8 +92,8 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
         problem = task.problem
         if not isinstance(problem, DualProblem) or _is_other(problem):
             raise ValueError(
-                f"{machine!r} is not one problem with at most one b, finite bounds and Σβ = 0; use SVC or SVR with a "
-                "finite C, and multiclass 'ovo' or 'ovr'"
+                f"leaving samples out needs a problem with at most one b, finite bounds and Σβ = 0, which {machine!r} "
+                "has not; use SVC or SVR with a finite C, and multiclass 'ovo' or 'ovr'"
             )
         rows = np.arange(gram.n) if task.rows is None else task.rows
         place = gram if len(rows) == gram.n and task.blocks is None else gram.view(rows)

@@ -15,7 +15,7 @@ from inspect import getattr_static
 from typing import Any, NoReturn
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier, is_regressor
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier, is_outlier_detector, is_regressor
 from sklearn.metrics import accuracy_score, check_scoring, d2_pinball_score, get_scorer_names, make_scorer, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -40,14 +40,19 @@ _AT_MOST_ONE = ("r2", "explained_variance", "matthews_corrcoef", "d2_absolute_er
 Scorer = Callable[..., float]
 
 
-def scorer_of(estimator: Any, scoring: Any) -> Scorer:
-    """The function that `scoring` names, or the estimator's own score."""
+def scorer_of(estimator: Any, scoring: Any, labelled: bool) -> Scorer:
+    """The function that `scoring` names, or the estimator's own score; `labelled` means that there is a y."""
     if isinstance(scoring, Mapping | list | tuple | set | frozenset):
         raise ValueError(
             f"scoring={scoring!r} is several scores, but a search chooses by one: give one of them, and measure "
             "best_estimator_ by the others"
         )
     if scoring is None and not hasattr(estimator, "score"):
+        if not hasattr(_judge(estimator), "nu") and not (labelled and is_outlier_detector(_judge(estimator))):
+            raise TypeError(
+                f"tune needs scoring=..., since {type(_judge(estimator)).__name__} has no score of its own: give a "
+                "function of the model, the samples and y"
+            )
         return inside
     scoring = _named(estimator, scoring)
     if isinstance(scoring, str) and scoring in _OWN:

@@ -185,7 +185,7 @@ def tune(
         sample_weight=None if sample_weight is None else np.asarray(on_host(sample_weight)),
         qid=qid,
         splits=splits,
-        scorer=scorer_of(estimator, scoring) if qid is None else scorer_of_queries(scoring),
+        scorer=scorer_of(estimator, scoring, y is not None) if qid is None else scorer_of_queries(scoring),
         cells=cells,
         n_threads=effective_n_threads(n_jobs if n_jobs is not None else getattr(machine, "n_jobs", None)),
         budget=bytes_of(getattr(machine, "cache_size", 1000)),

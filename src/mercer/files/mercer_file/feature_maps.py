@@ -84,5 +84,7 @@ FEATURE_MAPS: Final[dict[str, Row]] = {
         frequencies_=Array(None, "n_features_in_"), _phase=Number(or_none=True), _scale=Unsaved()
     ).but(whole=_random_fourier, finish=_with_scale),
     "GaussianSeries": _row(n_terms_=Count(), _scale=Unsaved(), _gamma=Unsaved()).but(whole=_prepared(np.empty)),
-    "Monomials": _row(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved()).but(whole=_prepared(sp.csr_array)),
+    "Monomials": _row(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved()).but(
+        whole=_prepared(sp.csr_array)
+    ),
 }
