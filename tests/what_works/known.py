@@ -1,0 +1,31 @@
+"""Cells of the table that are not yet as declared, each with the finding it belongs to.
+
+A test fails once such a cell is right, so that its entry here goes; an empty list is the aim.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from what_works.declaration import (
+    fact,
+)
+from what_works.rows import Row
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding, the tools and the rows that it breaks."""
+
+    finding: str
+    tools: str
+    who: Callable[[Row], bool]
+
+
+KNOWN = [
+    Known(
+        "W-3, margins of LinearSVC read multi_class",
+        "set_params",
+        lambda row: row.name == "LinearSVC, Crammer and Singer",
+    ),
+    Known("W-6, tables on Dask frames", "dask", fact("table")),
+]
