@@ -31,6 +31,7 @@ from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Flag, Funct
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
+from mercer.runtime.refitting import blank_copy
 from mercer.runtime.threads import effective_n_threads
 from mercer.solvers.least_squares.solution import memory_error
 
@@ -127,7 +128,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
             positive("noise", self.noise, "None begins with a tenth of the variance of y")
 
     def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Any:
-        trained = self._blank()
+        trained = blank_copy(self)
         progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
         trained._learn(Fit.of(trained, X, y, sample_weight), progress)
         progress.close(X, y, trained)

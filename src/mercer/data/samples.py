@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
-from sklearn import config_context
+from sklearn import config_context, get_config
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
@@ -112,18 +112,20 @@ def _converted(estimator: Any, X: Any, reset: bool) -> Any:
             f"X must hold numbers, but its dtype is {X.dtype}; convert it yourself, so that nothing is guessed: "
             "X.astype(float) where it is text that spells numbers"
         )
+    if get_config()["array_api_dispatch"]:  # a tensor in the host's memory is an array here
+        with config_context(array_api_dispatch=False):
+            return _converted(estimator, X, reset)
     try:
-        with config_context(array_api_dispatch=False):  # a tensor in the host's memory is an array here
-            return validate_data(
-                estimator,
-                X,
-                reset=reset,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                order="C",
-                accept_large_sparse=True,
-                ensure_all_finite=False,
-            )
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_large_sparse=True,
+            ensure_all_finite=False,
+        )
     except (ValueError, TypeError) as error:
         column = _non_numeric_column(X)
         if column is None:

@@ -40,6 +40,7 @@ from mercer.kernels.matrices import expect_room
 from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.refitting import blank_copy
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
     Call,
@@ -365,7 +366,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         -------
         self
         """
-        learner, deadline, number = self._blank(), deadline_of(self.max_time), -1
+        learner, deadline, number = blank_copy(self), deadline_of(self.max_time), -1
         for number, chunk in enumerate(chunks):
             X, y, sample_weight = unpack(chunk, number)
             learner._learn(X, y, classes, sample_weight, deadline)

@@ -16,6 +16,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.parameters import positive
 from mercer.problems.ranking import RankProblem
+from mercer.runtime.refitting import blank_copy
 from mercer.solvers.ranking import solve_ranking
 
 
@@ -91,7 +92,7 @@ class RankSVM(RepresentedMachine):
         -------
         self
         """
-        asked = self._blank()
+        asked = blank_copy(self)
         asked._qid = on_host(qid)
         super(RankSVM, asked).fit(X, y, sample_weight)
         del asked._qid

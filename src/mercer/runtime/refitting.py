@@ -19,14 +19,17 @@ def fitted_names(model: Any) -> list[str]:
 def blank_copy(model: Estimator) -> Estimator:
     """A copy of an estimator as it was before any fit."""
     blank = object.__new__(type(model))  # copy.copy takes as long as reading the samples
-    learnt = set(fitted_names(model))
-    blank.__dict__.update((name, value) for name, value in vars(model).items() if name not in learnt)
+    blank.__dict__.update(_given(model))
     return blank
 
 
 def adopt_fit(model: Estimator, fitted: Estimator) -> Estimator:
     """Give an estimator everything that a fitted copy of it has learnt, in the place of what it had learnt before."""
-    old = set(fitted_names(model))
     # In one step: a thread that copies or pickles this estimator has the dictionary from before, which stays whole.
-    model.__dict__ = {name: value for name, value in vars(model).items() if name not in old} | vars(fitted)
+    model.__dict__ = _given(model) | vars(fitted)
     return model
+
+
+def _given(model: Any) -> dict[str, Any]:
+    """The attributes that no fit has set."""
+    return {name: value for name, value in vars(model).items() if name[-1] != "_" or name[:2] == "__"}

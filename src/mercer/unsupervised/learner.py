@@ -12,6 +12,7 @@ from mercer.fitting.pipeline.state import BoundKernel, Function, fitted
 from mercer.fitting.pipeline.telling import Progress
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer
+from mercer.runtime.refitting import blank_copy
 from mercer.solution import Report
 
 
@@ -45,7 +46,7 @@ class Learner(Machine):
         return self
 
     def _trained(self, X: Any, y: Any, sample_weight: Any, training: Training) -> Self:
-        trained = self._blank()
+        trained = blank_copy(self)
         progress = Progress(training.watched_by, bool(self.verbose), 1, X, y)
         trained._learn_from(X, y, sample_weight, progress.begin(""))
         progress.end()

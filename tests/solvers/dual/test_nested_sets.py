@@ -166,7 +166,7 @@ def test_max_iter_holds_inside(most, nest):
 
 def test_max_time_holds_inside_and_leaves_time_for_the_certificate(nest, monkeypatch):
     """Time is up in the middle of the problem on a set: what was reached there counts, and is feasible."""
-    X, y = mixture(3_000)
+    X, y = mixture(12_000)
     problem = soft_margin(y, np.full(len(y), 1e6))
     nest(outer=512, block=64)
     asked, left = decomposition._inner_stop, []
@@ -191,7 +191,7 @@ def test_max_time_holds_inside_and_leaves_time_for_the_certificate(nest, monkeyp
 @pytest.mark.skipif(os.name == "nt", reason="no signal reaches a thread there")
 @pytest.mark.alone
 def test_ctrl_c_is_answered_inside(nest):
-    X, y = mixture(4_000)
+    X, y = mixture(30_000)  # for seconds, on any processor
     nest(outer=1024, block=128)
     field = gram_for(GAUSSIAN, X).field(soft_margin(y, np.full(len(y), 1e6)))
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -99,7 +99,7 @@ def ended_late(X: Any, max_time: Any) -> AbstractContextManager[None]:
     Solvers keep max_time by themselves, and keep back what the certificate's pass should take. A worker that does not
     answer makes that pass, or the reading of the samples, wait for ever.
     """
-    if max_time is None or (engine_of(X) is None and configured() is None):
+    if engine_of(X) is None and configured() is None:
         return nullcontext()
     deadline = deadline_of(max_time)
     stop, grace = Stop(tol=math.inf, max_iter=0, deadline=deadline), max(_LEAST_GRACE, float(max_time))

@@ -170,7 +170,15 @@ RandomState = int | np.random.RandomState | None
 
 
 # Methods whose answers are numbers for each sample: about an engine's own array they are such arrays too.
-_ANSWERS = ("predict", "decision_function", "predict_proba", "score_samples", "transform", "signed_distance")
+_ANSWERS = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+    "score_samples",
+    "transform",
+    "signed_distance",
+)
 
 
 def answers_as_asked(cls: type) -> None:
@@ -309,14 +317,13 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _trained(self, X: Data, y: ArrayLike | None, sample_weight: Weights, training: Training) -> Self:
         """A trained copy of this estimator."""
-        trained = self._blank()
-        with ended_late(X, vars(self).get("max_time")):
+        trained, max_time = blank_copy(self), vars(self).get("max_time")
+        if max_time is None:
             trained._train(trained._input(X, y, sample_weight), y, training)
+        else:
+            with ended_late(X, max_time):
+                trained._train(trained._input(X, y, sample_weight), y, training)
         return trained
-
-    def _blank(self) -> Self:
-        """A copy of this estimator as it was before any fit."""
-        return blank_copy(self)
 
     def _become(self, trained: Self) -> Self:
         _expect_finite(trained)
@@ -462,7 +469,7 @@ def _refuse_parts_of_a_name(kernel: Any, params: Mapping[str, Any]) -> None:
 
 def trained_on(machine: Machine, fit: Fit, starts: list[Any]) -> Any:
     """A copy of a machine trained on samples that were read already, each of its problems from a start."""
-    trained = machine._blank()
+    trained = blank_copy(machine)
     copy_columns(machine, trained)
     trained._train(fit, fit.y, Training(machine), starts)
     _expect_finite(trained)
