@@ -197,3 +197,19 @@ def test_on_a_terminal_every_message_fits(folder):
         lines = [line.rpartition("\x1b[2K")[2].rpartition("\r")[2] for line in shown.split("\r\n")]  # as it is left
         assert any(told in line for line in lines), shown
         assert max(map(len, lines)) <= 100, max(lines, key=len)
+
+
+@pytest.mark.parametrize("words", [["train"], ["tune", "-log2c", "0,2,2", "-log2g", "null", "--out", "null"]])
+def test_a_model_with_probabilities_is_not_lost(words, made, folder, capsys):
+    before = (folder / "t.mercer").read_bytes()
+    asked = [*words, "t.csv", "--target", "gekündigt"]
+    assert main([*asked, "-q"]) == 1
+    assert "t.mercer holds a model with probabilities, such as mercer easy saves" in capsys.readouterr().err
+    assert (folder / "t.mercer").read_bytes() == before
+    assert main([*asked, "-q", "-o", "other.mercer"]) == 0
+    assert not hasattr(mercer.load("other.mercer"), "predict_proba")
+    assert main([*asked, "-q", "-b", "1"]) == 0
+    assert hasattr(mercer.load("t.mercer"), "predict_proba")
+    assert main([*asked, "-q", "-o", "t.mercer"]) == 0  # named, and so meant
+    assert not hasattr(mercer.load("t.mercer"), "predict_proba")
+    assert main([*asked, "-q"]) == 0

@@ -53,6 +53,18 @@ def test_points_of_a_file(folder: Path) -> None:
     assert start_of(Path("toy.html")) == "#task=regress&points=1,2,0;2,4.5,0"
 
 
+@pytest.mark.parametrize("features", [("2", "9"), ("0", "3")])
+def test_a_column_that_is_not_there_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], features: tuple[str, str]
+) -> None:
+    Path("table.csv").write_text("a,b,c,kind\n1,2,3,x\n4,5,6,y\n")
+    Path("text").write_text("1 1:1 2:2 3:3\n0 1:1\n")
+    for words, known in ((["table.csv", "--target", "kind"], ", 'a', 'b', 'c'"), (["text"], "")):
+        run("toy", *words, "--features", *features, "--output", "toy.html", code=1)
+        assert f"{words[0]} has no column {features[1]}: it has 3, counted from 0{known}" in capsys.readouterr().err
+        assert not Path("toy.html").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -91,7 +91,7 @@ def _points(args: argparse.Namespace) -> str:
         )
     wanted = [0] if regress else [0, 1]
     if args.features is not None:
-        wanted = [column_called(text, data.names) for text in args.features[: len(wanted)]]
+        wanted = [_chosen(text, data) for text in args.features[: len(wanted)]]
     elif data.X.shape[1] > 2:
         raise ValueError(
             f"{data.source} has {data.X.shape[1]} features, but the page has two: choose them with --features"
@@ -105,8 +105,17 @@ def _points(args: argparse.Namespace) -> str:
     return link(args.task, [(a, b, int(c)) for (a, b), c in zip(X, classes, strict=True)])
 
 
+def _chosen(text: str, data: Data) -> int:
+    """The place of a column that --features names, which the file must have."""
+    place, there = column_called(text, data.names), int(data.X.shape[1])
+    if place >= there:
+        known = "" if data.names is None else f", {', '.join(map(repr, data.names))}"
+        raise ValueError(f"{data.source} has no column {text}: it has {there}, counted from 0{known}")
+    return place
+
+
 def _columns(data: Data, wanted: list[int]) -> Any:
-    """These columns as an array; one that the file has no entry of is zero."""
+    """The wanted columns as an array; x₂ of a file with a single feature is zero."""
     X = data.X.toarray() if hasattr(data.X, "toarray") else np.asarray(data.X)
     out = np.zeros((X.shape[0], len(wanted)))
     for k, place in enumerate(wanted):

@@ -23,8 +23,9 @@ from mercer.cli.formats import asked_for, plain_name
 from mercer.cli.machines import AUTO, CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build
 from mercer.cli.report import Rows, judged
 from mercer.cli.terminal import Clock, printable, show_warning
-from mercer.errors import GuessWarning, held_warnings
+from mercer.errors import GuessWarning, ModelFormatError, held_warnings
 from mercer.files import save
+from mercer.files.models import read_model
 from mercer.runtime.progress import waiting
 from mercer.tables.choice import WISHES, guesses_in
 from mercer.tables.estimator import Tabular, table_in
@@ -39,6 +40,8 @@ class Table:
             raise ValueError("a precomputed kernel is read from LIBSVM text, whose rows are 0:i 1:K(x_i, x_1) ...")
         self._args = args
         self.path = model_path(args)
+        if args.folds is None:
+            expect_no_loss(args, self.path)
 
     def read(self) -> Data:
         return read_table(self._args)
@@ -93,6 +96,23 @@ def model_path(args: argparse.Namespace) -> Path:
     """Where the model of a table goes."""
     default = "model" if args.file is None else "standard_input" if args.file == "-" else plain_name(args.file).stem
     return Path(args.output or f"{default}.mercer")
+
+
+def expect_no_loss(args: argparse.Namespace, path: Path) -> None:
+    """Raise where a file that nobody named holds probabilities or intervals, and the new model would have none."""
+    if args.output is not None or args.probability or not path.exists():
+        return
+    try:
+        before = read_model(str(path)).estimator()
+    except (ModelFormatError, ValueError):  # no model, or one that needs the number of columns and has no probabilities
+        return
+    had = [name for name in ("predict_proba", "predict_interval") if hasattr(before, name)]
+    if had:
+        told = "probabilities" if had[0] == "predict_proba" else "intervals"
+        raise ValueError(
+            f"{path} holds a model with {told}, such as mercer easy saves, and this one would have none: name another "
+            f"file with -o, or learn {told} with -b 1"
+        )
 
 
 def read_table(args: argparse.Namespace) -> Data:

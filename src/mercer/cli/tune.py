@@ -95,12 +95,13 @@ def _run_text(args: argparse.Namespace) -> None:
 def _run_table(args: argparse.Namespace) -> None:
     """The same on a table, whose best model is trained on all rows and saved."""
     from mercer.cli.machines import build, class_weights
-    from mercer.cli.train_table import around, model_path, read_table, save_table, trained
+    from mercer.cli.train_table import around, expect_no_loss, model_path, read_table, save_table, trained
     from mercer.files.atomic_write import checked_target
     from mercer.runtime.progress import waiting
 
     path = model_path(args)
     checked_target(path)  # better now than after a search
+    expect_no_loss(args, path)
     args.machine = args.machine or AUTO
     data = read_table(args)
     weights, unknown = class_weights(args.weight, set(data.y.tolist()))
