@@ -99,8 +99,12 @@ def show_the_page(app, docname, source):
     <!-- toy-link: #state, words --> opens it in a window of its own. On GitHub all of them are comments.
     """
 
+    def address_of(state):
+        # An empty fragment means the top of the frame, to which browsers scroll the page around it too.
+        return f"_static/toy.html{state if state != '#' else ''}"
+
     def frame(found):
-        address, title = f"_static/toy.html{found[1]}", "A support vector machine to play with"
+        address, title = address_of(found[1]), "A support vector machine to play with"
         return (
             f'<iframe class="toy" loading="lazy" src="{address}" title="{title}"></iframe>\n'
             f'<p><a href="{address}">In a window of its own</a></p>'
@@ -112,8 +116,9 @@ def show_the_page(app, docname, source):
 
     source[0] = re.sub(r"<!-- toy: (#\S*) -->", frame, source[0])
     source[0] = re.sub(r"<!-- live: (#\S*), (.*?) -->", closed, source[0])
-    link = r'<a href="_static/toy.html\1">\2</a>'
-    source[0] = re.sub(r"<!-- toy-link: (#\S*), (.*?) -->", link, source[0])
+    source[0] = re.sub(
+        r"<!-- toy-link: (#\S*), (.*?) -->", lambda m: f'<a href="{address_of(m[1])}">{m[2]}</a>', source[0]
+    )
 
 
 def write_the_page(app, exception):

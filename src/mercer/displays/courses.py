@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from mercer.arrays import Floats
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
-from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, Picture, frame, legend, panels_for
+from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, Display, Picture, frame, legend, panels_for
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.held_out.machines import weight_option
 from mercer.parameters import positive
@@ -83,7 +83,7 @@ class ConvergenceRecord:
         self.tasks.append(task)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Picture):
     """Gap and violation of a fit against time, on a logarithmic scale.
 
@@ -178,7 +178,7 @@ class ConvergenceDisplay(Picture):
         return frame("ConvergenceDisplay.to_frame", columns)
 
 
-class TraceDisplay:
+class TraceDisplay(Display):
     """The picture of a Trace: the dual value, and the violation with the size of each step.
 
     Parameters

@@ -207,7 +207,7 @@ _OPAQUE_ROWS = 400  # rows: beyond, points of a picture 6.4 inches wide begin to
 _CELLS: dict[str, Any] = {"shading": "auto", "rasterized": True}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class DecisionDisplay(Picture):
     """Regions of the classes with their boundaries and margins, or the values of a regression, and the samples.
 

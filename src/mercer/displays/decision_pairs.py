@@ -13,12 +13,12 @@ from sklearn.base import clone, is_classifier
 from mercer.arrays import is_sparse
 from mercer.displays.annotations import Axes, Column, Columns, DataFrame, Figure, Names, Panels
 from mercer.displays.decision import DecisionDisplay, Plane, column_names, column_number
-from mercer.displays.drawing import MOST_IN_LEGEND, frame, short
+from mercer.displays.drawing import MOST_IN_LEGEND, Display, frame, short
 from mercer.runtime.optional import require
 
 
-@dataclass(eq=False)
-class DecisionPairsDisplay:
+@dataclass(eq=False, repr=False)
+class DecisionPairsDisplay(Display):
     """The regions of a classifier trained on each pair of columns alone, with its share of errors.
 
     A matrix of pictures, as by partimat in R's klaR. Each panel is a copy of the estimator that was trained on two

@@ -31,7 +31,15 @@ MOST_CURVES = 60
 SMALLEST_SHOWN = 1e-16
 
 
-class Picture:
+class Display:
+    """A display, which a prompt shows as one line; its arrays are attributes, and may be long."""
+
+    def __repr__(self) -> str:
+        drawn = getattr(self, "figure_", None) is not None
+        return f"{type(self).__name__}({'figure_ holds the picture' if drawn else 'not drawn: call plot()'})"
+
+
+class Picture(Display):
     """A display of one picture, whose axes and figure are then `ax_` and `figure_`.
 
     `_draw` draws it, and `_purpose` says what needs matplotlib.

@@ -12,6 +12,7 @@ from mercer.displays.drawing import (
     COLOURS,
     MOST_CURVES,
     MOST_IN_LEGEND,
+    Display,
     Picture,
     axes_for,
     colours,
@@ -251,7 +252,7 @@ def _shade(axis: Axis) -> Floats:
     return np.where(np.isnan(column), column, 0.5) if low == high else np.clip((column - low) / (high - low), 0.0, 1.0)
 
 
-class PartialDependenceDisplay:
+class PartialDependenceDisplay(Display):
     """The picture of a `PartialDependence`.
 
     Parameters

@@ -11,13 +11,23 @@ from numpy.typing import ArrayLike
 from mercer.compression import compress
 from mercer.compression.target import in_float64
 from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes, Panels
-from mercer.displays.drawing import COLOURS, MOST_CURVES, axes_for, colours, frame, ink, machine_and_rows, panels_for
+from mercer.displays.drawing import (
+    COLOURS,
+    MOST_CURVES,
+    Display,
+    axes_for,
+    colours,
+    frame,
+    ink,
+    machine_and_rows,
+    panels_for,
+)
 from mercer.estimators.ridge_path import RidgePath
 from mercer.paths.c_path import CPath
 from mercer.tables.asked import ask
 
 
-class CPathDisplay:
+class CPathDisplay(Display):
     """The picture of a CPath: α, margin, support vectors and, with samples, the error against C.
 
     Parameters
@@ -123,7 +133,7 @@ def _most_moved(alpha: np.ndarray) -> np.ndarray:
     return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:MOST_CURVES]
 
 
-class RidgePathDisplay:
+class RidgePathDisplay(Display):
     """The picture of a RidgePath: leave-one-out error, coefficient norm and degrees of freedom against λ.
 
     Parameters
@@ -197,7 +207,7 @@ class RidgePathDisplay:
         return frame("RidgePathDisplay.to_frame", columns)
 
 
-class CompressionDisplay:
+class CompressionDisplay(Display):
     """The error ‖w − w'‖ and the score of a machine on fewer and fewer vectors.
 
     Parameters

@@ -17,7 +17,7 @@ from mercer.parameters import integer
 from mercer.tables.asked import ask
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class IntervalDisplay(Picture):
     """Intervals against a feature, or in the order of their middle, with the targets inside and outside of them.
 
@@ -197,7 +197,7 @@ class IntervalDisplay(Picture):
         return frame("IntervalDisplay.to_frame", columns)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(Picture):
     """The observed share of positive samples against their mean predicted probability, in bins of equal counts.
 

@@ -34,7 +34,7 @@ from mercer.parameters import integer
 from mercer.tables.asked import ask
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class GramDisplay(Picture):
     """Kernel values between samples, those of a class beside each other.
 
@@ -155,7 +155,7 @@ class GramDisplay(Picture):
 _STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "bounded": (COLOURS[1], "α = C")}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class MarginDisplay(Picture):
     """Functional margin s f(x) against α of every training sample of one plane between classes.
 
@@ -243,7 +243,7 @@ class MarginDisplay(Picture):
         return frame("MarginDisplay.to_frame", columns, index=self.rows)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SlackDisplay(Picture):
     """A histogram of the slacks: of a classifier ξ = max(0, 1 − s f(x)), of a regressor max(0, |y − f(x)| − ε).
 

@@ -71,9 +71,9 @@ class MercerExpansion:
     """
 
     kernel: Kernel
-    points: Samples
-    weights: Floats
-    eigenvalues: Floats
+    points: Samples = field(repr=False)
+    weights: Floats = field(repr=False)
+    eigenvalues: Floats = field(repr=False)
     rest: float
     _coefficients: Floats = field(init=False, repr=False)
 

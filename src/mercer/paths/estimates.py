@@ -13,7 +13,7 @@ With k_ii = k(x_i, x_i), slacks ξ_i and, for a machine with a free bias, R² = 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ class Estimate:
     error: float
     proven: bool
     assumes: str
-    suspects: Flags | None = None
+    suspects: Flags | None = field(default=None, repr=False)
     recall: float = np.nan
     precision: float = np.nan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,7 @@ IID = Assumption("the samples are drawn independently from one distribution")
 UNSEEN = Assumption("the rule was fixed before these samples were seen")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bound:
     """A number that bounds a quantity, if its assumptions hold.
 
@@ -98,11 +98,19 @@ class Bound:
     def __float__(self) -> float:
         return self.value
 
-    def __str__(self) -> str:
+    def _statement(self, gap: str = " ") -> str:
         sign = "≤" if self.side == "upper" else "≥"
-        how_sure = "" if self.delta is None else f"  with probability {1 - self.delta:g}"
-        note = "  (vacuous)" if self.vacuous else ""
-        lines = [f"{self.quantity} {sign} {self.value:.6g}{how_sure}{note}"]
+        how_sure = "" if self.delta is None else f"{gap}with probability {1 - self.delta:g}"
+        return f"{self.quantity} {sign} {self.value:.6g}{how_sure}{f'{gap}(vacuous)' if self.vacuous else ''}"
+
+    def __repr__(self) -> str:
+        return f"Bound({self._statement()})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
+    def __str__(self) -> str:
+        lines = [self._statement("  ")]
         if len(self.terms) > 1:
             lines += [f"  {value:12.6g}  {name}" for name, value in self.terms.items()]
         lines += [f"  if {assumption}" for assumption in self.assumptions]

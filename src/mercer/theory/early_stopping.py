@@ -67,11 +67,11 @@ class IterationPath:
     method: str
     kernel: Kernel
     step_size: float
-    steps: Indices
-    errors: Floats
-    norms: Floats
-    dof: Floats
-    validation_errors: Floats
+    steps: Indices = field(repr=False)
+    errors: Floats = field(repr=False)
+    norms: Floats = field(repr=False)
+    dof: Floats = field(repr=False)
+    validation_errors: Floats = field(repr=False)
     kept: int | None
     _engine: _Landweber | _ConjugateGradients = field(init=False, repr=False)
     _vectors: Any = field(init=False, repr=False)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -203,8 +203,8 @@ class Ball:
 
     radius: float
     radius_bounds: tuple[float, float]
-    rows: Indices
-    coefficients: Floats
+    rows: Indices = field(repr=False)
+    coefficients: Floats = field(repr=False)
 
 
 @shared_docs
