@@ -105,8 +105,9 @@ def show_the_page(app, docname, source):
 
     def frame(found):
         address, title = address_of(found[1]), "A support vector machine to play with"
+        kind = "toy opened" if "open=" in address else "toy"  # a panel that is open wants more height: site.css
         return (
-            f'<iframe class="toy" loading="lazy" src="{address}" title="{title}"></iframe>\n'
+            f'<iframe class="{kind}" loading="lazy" src="{address}" title="{title}"></iframe>\n'
             f'<p><a href="{address}">In a window of its own</a></p>'
         )
 

@@ -2,8 +2,8 @@
 
     python tests/toy/look_at_site.py HTML [--shots FOLDER] [--dark] [--only NAME ...]
 
-Told are pages that scroll sideways, boxes that reach beyond the window, pictures that did not load, messages of the
-console, and links to places that do not exist. With --shots it leaves a picture of every page, to be looked at.
+Told are pages that open scrolled down or scroll sideways, frames that scroll in themselves, boxes that reach beyond the
+window, pictures that did not load, messages of the console, and links to places that do not exist. With --shots it leaves a picture of every page, to be looked at.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ return [...document.querySelectorAll(".content *")]
   .filter((e) => e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1 && !scrolls(e))
   .slice(0, 3).map((e) => `${e.tagName.toLowerCase()}.${e.className} ${(e.textContent || "").trim().slice(0, 40)}`);
 """
+# A frame's page is of another origin where the site is opened from files; then it is not looked into.
+FRAMES = """
+return [...document.querySelectorAll("iframe.toy")].filter((f) => f.getClientRects().length && f.contentDocument)
+  .map((f) => [f.contentDocument.documentElement.scrollHeight, f.clientHeight])
+  .filter(([inner, own]) => inner > own + 1);
+"""
 PICTURES = "return [...document.images].filter((i) => i.complete && !i.naturalWidth).map((i) => i.src)"
 
 
@@ -40,6 +46,9 @@ def faults(browser: Browser, path: Path, width: int) -> list[str]:
     wide = browser.run("return document.documentElement.scrollWidth")
     if wide > width:
         found.append(f"scrolls sideways: {wide} > {width}")
+    if down := browser.run("return scrollY"):
+        found.append(f"opens scrolled down by {down}")
+    found += [f"a frame of {own} px holds a page of {inner} px" for inner, own in browser.run(FRAMES)]
     found += [f"reaches beyond the window: {told}" for told in browser.run(WIDER)]
     found += [f"picture did not load: {source}" for source in browser.run(PICTURES)]
     found += [f"console: {entry['message'][:150]}" for entry in browser.log("browser")]

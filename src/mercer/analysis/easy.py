@@ -284,7 +284,8 @@ class EasyModel:
         matters = ", ".join(f"{name} ({share:.0%})" for name, share in best)
         rows = f"{self.shape[0]:,} rows"
         trained = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"
-        nexts = self.hints or ["predict new rows, and ask why: predict, predict_proba, explain"]
+        sure = "predict_proba" if isinstance(self.figures, ClassFigures) else "predict_interval"
+        nexts = self.hints or [f"predict new rows, and ask why: predict, {sure}, explain"]
         return [
             self.figures.headline,
             self._weakest(),

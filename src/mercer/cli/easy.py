@@ -6,11 +6,12 @@ import argparse
 
 from mercer.cli.formats import KINDS, expect_model_name, format_of
 from mercer.cli.terminal import Subparsers, add_command, as_options, printable
-from mercer.cli.train import add_output_options, add_table_options
+from mercer.cli.train import TABLE_OPTIONS, add_output_options, add_table_options, expect_no_options
 from mercer.cli.tune import add_grid_options
 from mercer.runtime.progress import waiting
 
 _KINDS = ("auto", "svc", "svr")
+TEXT_OPTIONS = ("log2c", "log2g", "folds", "skip", "cache_size", "tol")
 
 
 def register(commands: Subparsers) -> None:
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> None:
     if format_of(args.file, args.format) == "libsvm":
         from mercer.cli.libsvm.easy import run_text
 
+        unused = (*TABLE_OPTIONS, "target", "machine", "class_weight", "output", "json", "verbose")
+        expect_no_options(args, unused, f"tables, and {args.file} is LIBSVM text")
         run_text(args)
     else:
         _run_table(args)
@@ -70,6 +73,7 @@ def _run_table(args: argparse.Namespace) -> None:
     from mercer.tables.dialect import from_text
     from mercer.tables.frame import frame_of
 
+    expect_no_options(args, TEXT_OPTIONS, f"LIBSVM text, and {args.file} is a table; mercer tune has them for tables")
     if args.test is not None:
         raise ValueError(
             f"{args.file} is a table, and mercer predict {args.test} predicts another; leave {args.test} out"

@@ -15,12 +15,13 @@ from mercer.analysis.page import Line, page
 from mercer.arrays import n_samples
 from mercer.cli.data import Data
 from mercer.cli.formats import add_data, add_flags, asked_for
-from mercer.cli.predict import model_beside, read_truths, with_answers
+from mercer.cli.predict import model_beside, read_truths, target_unit, with_answers
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.explain import explain
 from mercer.files.atomic_write import replacing
 from mercer.runtime.optional import require
 from mercer.runtime.progress import waiting
+from mercer.tables.dialect import quantity
 from mercer.tables.frame import part_of
 
 _SHOWN, _BACKGROUND = 5, 100  # rows that are told one by one, and rows to compare with
@@ -79,7 +80,8 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print(json.dumps(_plain(found, spoken, answers, len(drawn)), indent=2))
     elif not args.quiet:
-        print(printable("\n".join(_page(data, found, spoken, answers, f"{len(drawn)} rows of {told}"))))
+        unit = target_unit(model, data)
+        print(printable("\n".join(_page(data, found, spoken, answers, f"{len(drawn)} rows of {told}", unit))))
         for path in (args.output, args.plot):
             if path is not None:
                 print(printable(f"saved {path}"))
@@ -125,26 +127,29 @@ def _plain(found: Any, spoken: Any, answers: Any, n_background: int) -> dict[str
     }
 
 
-def _page(data: Data, found: Any, spoken: Any, answers: Any, told: str) -> list[str]:
+def _page(data: Data, found: Any, spoken: Any, answers: Any, told: str, unit: str) -> list[str]:
     cells = {} if data.table is None else dict(zip(data.table.header, data.table.cells, strict=True))
     lines: list[Line] = [*Importance(found, None).lines(), ("against", told), None]
-    lines += [_row_line(row, cells, spoken, answers) for row in range(min(_SHOWN, len(answers)))]
+    lines += [_row_line(row, cells, spoken, answers, unit) for row in range(min(_SHOWN, len(answers)))]
     if len(answers) > _SHOWN:
         lines.append(("", f"and {len(answers) - _SHOWN:,} rows more; OUTPUT has them all"))
     return page(lines)
 
 
-def _row_line(row: int, cells: dict[str, Any], spoken: Any, answers: Any) -> Line:
-    """A row's answer, and the five columns that add most to it or take most from it."""
+def _row_line(row: int, cells: dict[str, Any], spoken: Any, answers: Any, unit: str) -> Line:
+    """A row's answer, and the five columns that add most to it or take most from it; numbers as reports write them."""
     values = spoken.values[row]
     largest = np.argsort(-np.abs(values), kind="stable")[:5]
     answer = answers[row]
-    shown = f"{answer:.6g}" if isinstance(answer, float | np.floating) else repr(str(answer))
+    is_number = isinstance(answer, float | np.floating)
     parts: dict[bool, list[str]] = {True: [], False: []}
     for j in largest:
-        name = spoken.feature_names[j]
+        name, value = spoken.feature_names[j], float(values[j])
         cell = f" = {cells[name][row]}" if name in cells else ""
-        parts[bool(values[j] >= 0)].append(f"{values[j]:+.3g} {name}{cell}")
-    sides = ("more", "less") if isinstance(answer, float | np.floating) else ("for it", "against it")
+        sign = "+" if value >= 0 else "-"
+        added = f"{sign}{quantity(abs(value), unit)}" if is_number else f"{value:+.3g}"
+        parts[value >= 0].append(f"{added} {name}{cell}")
+    sides = ("more", "less") if is_number else ("for it", "against it")
     told = "; ".join(f"{side}: {', '.join(parts[up])}" for side, up in zip(sides, parts, strict=True) if parts[up])
+    shown = quantity(float(answer), unit) if is_number else repr(str(answer))
     return f"row {row + 1}", f"{shown}; {told}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,8 @@ _SEPARATORS: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", 
 _OTHER_PROGRAMS: Final = (".pkl", ".pickle", ".joblib", ".json", ".jsonl", ".h5", ".hdf5", ".rds", ".rdata", ".zip")
 _OTHER_DATA: Final = (*_OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
 _OTHER_MODELS: Final = (*_OTHER_PROGRAMS, ".pmml", ".skops", ".pt", ".keras", ".mlmodel", ".tflite", *_FORMATS)
+_NAMES: Final = {"libsvm": "LIBSVM text", "npz": "NumPy arrays", "parquet": "Parquet"}
+_OF_CSV: Final = ("separator", "decimal", "encoding")  # what only cells that are texts need
 KINDS: Final = "LIBSVM text, .csv, .npz or .parquet"
 FORMATS: Final = ("libsvm", *dict.fromkeys(_FORMATS.values()))
 # The sets that come with scikit-learn, for trying mercer without a file.
@@ -88,8 +91,26 @@ def add_flags(group: argparse._ActionsContainer) -> None:
 
 
 def asked_for(args: argparse.Namespace) -> Dialect:
-    """What the flags say."""
+    """What the flags say of a table; ValueError for a flag that the file's format has no use for."""
+    form = format_of(args.file, args.format)
+    if form not in ("csv", "tsv"):
+        unused = given_options(args, _OF_CSV if form == "parquet" else (*_OF_CSV, "na"))
+        if unused:
+            raise ValueError(f"{unused[0]} is for CSV files, and {args.file} is read as {_NAMES[form]}: leave it out")
     return Dialect(args.separator, args.decimal, args.encoding, na=args.na)
+
+
+def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
+    """Those of the options called so whose value is another than the default, as they are written."""
+    found = []
+    for action in args.parser._actions:
+        if action.dest in names and action.option_strings:
+            usual = action.default
+            if isinstance(usual, str) and callable(action.type):  # as argparse makes a value of it
+                usual = action.type(usual)
+            if getattr(args, action.dest) != usual:
+                found.append(action.option_strings[-1])
+    return found
 
 
 def _marks(text: str) -> str:

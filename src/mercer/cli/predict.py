@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.analysis.figures import NumberFigures
 from mercer.arrays import Floats
 from mercer.calibration.libsvm_laws import normal_probabilities
 from mercer.cli.data import Data, read_data
@@ -26,7 +27,7 @@ from mercer.files.model import Model
 from mercer.files.models import read_model
 from mercer.runtime.progress import waiting
 from mercer.tables.cells import is_missing
-from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, remembered
+from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, quantity, remembered
 from mercer.tables.encodings import Levels, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
@@ -89,11 +90,16 @@ def run(args: argparse.Namespace) -> None:
     with waiting(f"predicting {data.X.shape[0]:,} rows", args.quiet or args.json):
         answer = _ask(model, data, bool(args.probability))
     rows, truth = _truth(answer, data)
+    framed = data.table is not None and not args.plain
     figures, told = _judge(answer.kind, answer.values[rows], truth)
+    if told and framed and answer.kind == "regression":
+        errors = NumberFigures(truth, answer.values[rows], np.nan, target_unit(model, data))
+        figures |= {"mean_absolute_error": errors.error, "r2": errors.r2}
+        mean = quantity(errors.error, errors.unit)
+        told = [f"Error = {mean} in the mean of {len(truth):,} rows, R² = {errors.r2:.4g} (regression)"]
     remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]
     if told and data.digest and getattr(model.table, "reading_", {}).get("digest") == data.digest:
         remarks.append("These are the rows that the model was trained on: new ones are answered less well.")
-    framed = data.table is not None and not args.plain
     text = with_answers(data, _beside(model, data, answer, args)) if framed else "\n".join([*answer.lines, ""])
     if args.output != "-":
         encoding = (data.dialect.encoding or "utf-8") if framed else "utf-8"
@@ -141,10 +147,15 @@ def _beside(model: Model, data: Data, answer: _Answer, args: argparse.Namespace)
             f"{args.model} has no probabilities or intervals: train it with -b 1, or with mercer easy; in Python, "
             "model.calibrate(X, y)"
         )
-    units = from_text(getattr(model.table, "reading_", {}).get("units"))
-    if units.get(str(data.target or getattr(model.table, "reading_", {}).get("target"))) == TIME:
+    if target_unit(model, data) == TIME:
         found = {name: list(map(clock, column)) if name in _NUMBERS else column for name, column in found.items()}
     return found
+
+
+def target_unit(model: Model, data: Data) -> str:
+    """The unit that the numbers to predict had in the training table; empty where they had none."""
+    reading = getattr(model.table, "reading_", {})
+    return from_text(reading.get("units")).get(str(data.target or reading.get("target")), "")
 
 
 def with_answers(data: Data, found: dict[str, Any]) -> str:

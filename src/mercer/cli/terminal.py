@@ -111,8 +111,10 @@ _AS_OPTIONS = {
     "machine='svc'": "--machine svc",
     "machine='svr'": "--machine svr",
     "easy and tune search": "mercer easy and mercer tune search",
-    "predict new rows, and ask why: predict, predict_proba, explain": "mercer predict NEW.csv MODEL; mercer explain "
-    "MODEL NEW.csv says why",
+    **dict.fromkeys(
+        (f"predict new rows, and ask why: predict, {sure}, explain" for sure in ("predict_proba", "predict_interval")),
+        "mercer predict NEW.csv MODEL; mercer explain MODEL NEW.csv says why",
+    ),
     "in drop if that is right, else in only, categorical or text": "with --drop if that is right, else with --only, "
     "--categorical or --text",
     "in only, categorical or text": "with --only, --categorical or --text",

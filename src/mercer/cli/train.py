@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of
+from mercer.cli.formats import FORMATS, TITLES, add_flags, expect_model_name, format_of, given_options
 from mercer.cli.machines import AUTO, MACHINES, class_weights, machine_name
 from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.runtime.progress import waiting
@@ -25,6 +26,9 @@ _COLUMNS = {
     "numeric": "a column of numbers, whatever it is called; words among them are holes",
     "text": "a column of texts whose words are counted",
 }
+
+# What becomes of a table's columns and how it is read: without meaning for data that has neither.
+TABLE_OPTIONS = (*_COLUMNS, "missing", "standardise", "separator", "decimal", "na", "encoding")
 
 
 def register(commands: Subparsers) -> None:
@@ -193,10 +197,17 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> None:
     settle(args)
+    if args.file is None:
+        unused = (*(name for name in TABLE_OPTIONS if name != "standardise"), "target", "format")
+        expect_no_options(args, unused, f"a file, and none is given: name one, or train on {args.data} without it")
+    else:
+        expect_no_options(args, ("data",), f"training without a file, and {args.file} is given")
     if args.cluster or (args.file and Path(args.file).is_dir()):
         from mercer.cli.train_folder import train_folder
 
         args.machine = "c_svc" if args.machine in (None, AUTO) else args.machine
+        unused = (*TABLE_OPTIONS, "test_size", "keep_split")
+        expect_no_options(args, unused, f"a table in memory, and {args.file} is a folder")
         train_folder(args)
         return
     training = _training(args)
@@ -225,6 +236,12 @@ def run(args: argparse.Namespace) -> None:
         training.fit(model, train, **own)
     clock.lap("fit")
     training.conclude(model, data, train, test, clock)
+
+
+def expect_no_options(args: argparse.Namespace, names: Iterable[str], reason: str) -> None:
+    """Leave with an error for an option that would do nothing."""
+    if unused := given_options(args, names):
+        args.parser.error(f"{unused[0]} is for {reason}")
 
 
 def weights_in(args: argparse.Namespace, n: int) -> dict[str, Floats]:
@@ -267,6 +284,7 @@ def _training(args: argparse.Namespace) -> LibsvmText | Table:
         from mercer.cli.libsvm.train_text import LibsvmText
 
         args.machine = "c_svc" if args.machine in (None, AUTO) else args.machine
+        expect_no_options(args, (*TABLE_OPTIONS, "test_size", "keep_split"), f"tables, and {args.file} is LIBSVM text")
         return LibsvmText(args)
     from mercer.cli.train_table import Table
 

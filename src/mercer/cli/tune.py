@@ -11,7 +11,14 @@ from mercer.cli.formats import KINDS, format_of
 from mercer.cli.libsvm.grid_file import exponents, read_rates
 from mercer.cli.machines import AUTO
 from mercer.cli.terminal import Subparsers, add_command, printable
-from mercer.cli.train import add_machine_options, add_output_options, add_table_options, settle
+from mercer.cli.train import (
+    TABLE_OPTIONS,
+    add_machine_options,
+    add_output_options,
+    add_table_options,
+    expect_no_options,
+    settle,
+)
 
 if TYPE_CHECKING:
     from mercer.cli.data import Data
@@ -80,6 +87,7 @@ def _run_text(args: argparse.Namespace) -> None:
     from mercer.cli import train
     from mercer.cli.machines import build, class_weights
 
+    expect_no_options(args, (*TABLE_OPTIONS, "target"), f"tables, and {args.file} is LIBSVM text")
     args.machine = _searched(args.machine or "c_svc")
     data = read_rows(args.file, args.machine)
     weights = class_weights(args.weight, set(data.y.tolist()))[0]

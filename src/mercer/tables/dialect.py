@@ -168,6 +168,8 @@ def with_points(
     kinds = [
         _kind_of_plain(column) if is_plain else _kind(column) for column, is_plain in zip(columns, plain, strict=True)
     ]
+    if asked is not None:
+        _expect_mark(asked, header, columns, kinds, name)
     told = {asked} if asked is not None else {kind for kind in kinds if kind in (",", ".")}
     mark = told.pop() if len(told) == 1 else before if not told else None
     out = []
@@ -187,6 +189,19 @@ def with_points(
         same = not kind or (is_plain and kind == ".")
         out.append(column if same else [_with_point(text, kind) for text in column])
     return out, mark
+
+
+def _expect_mark(asked: str, header: list[str], columns: list[Any], kinds: list[str], name: str) -> None:
+    """Raise ValueError where no number is written with the mark asked for, and some are with the other."""
+    other = "." if asked == "," else ","
+    if other not in kinds or {asked, "1,234", "1.234"} & {*kinds}:
+        return
+    k = kinds.index(other)
+    some = next(text.strip() for text in columns[k] if other in text and looks_numeric(text.strip()))
+    raise ValueError(
+        f"{name}: no fraction has the mark that --decimal {asked} names; the column {header[k]!r} holds {some!r}: "
+        f"leave --decimal out, or say --decimal {other}"
+    )
 
 
 def _with_point(text: str, mark: str) -> str:
