@@ -213,3 +213,58 @@ def test_a_model_with_probabilities_is_not_lost(words, made, folder, capsys):
     assert main([*asked, "-q", "-o", "t.mercer"]) == 0  # named, and so meant
     assert not hasattr(mercer.load("t.mercer"), "predict_proba")
     assert main([*asked, "-q"]) == 0
+
+
+@pytest.fixture
+def houses(folder):
+    rng = np.random.default_rng(1)
+    area, year = rng.uniform(40, 160, 60), rng.integers(1950, 2020, 60)
+    price = (2000 * area + 800 * (year - 1950) + 9000 * rng.normal(size=60)).round()
+    lines = [f"{a:.1f},{b},{c:.0f} €" for a, b, c in zip(area, year, price, strict=True)]
+    (folder / "h.csv").write_text("\n".join(["area,year,price", *lines, ""]), encoding="utf-8")
+    assert main(["train", "h.csv", "--target", "price", "--C", "100", "-q"]) == 0
+    return price
+
+
+def test_errors_of_numbers_are_in_their_unit(houses, folder, capsys):
+    capsys.readouterr()
+    assert main(["predict", "h.csv", "h.mercer", "out.csv"]) == 0
+    told = capsys.readouterr().out
+    found = np.array([float(row["predicted"]) for row in answers((folder / "out.csv").read_text(), ",")])
+    error = np.mean(np.abs(found - houses))
+    r2 = 1 - np.sum((found - houses) ** 2) / np.sum((houses - houses.mean()) ** 2)
+    assert 1000 < error < 1e5
+    assert f"Error = {float(f'{error:.4g}'):,.0f} € in the mean of 60 rows, R² = {r2:.4g} (regression)" in told
+    assert "quared" not in told
+    assert main(["predict", "h.csv", "h.mercer", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["mean_absolute_error"] == pytest.approx(error, rel=1e-8)
+    assert figures["mean_squared_error"] == pytest.approx(np.mean((found - houses) ** 2), rel=1e-8)
+    assert main(["predict", "h.csv", "h.mercer", "out", "--plain"]) == 0  # as svm-predict
+    assert "Mean squared error = " in capsys.readouterr().out
+
+
+def test_explanations_of_numbers_are_in_their_unit(houses, folder, capsys):
+    assert main(["explain", "h.mercer", "h.csv", "why.csv"]) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  row 1 ")]
+    row = answers((folder / "why.csv").read_text(), ",")[0]
+    predicted, because = float(row["predicted"]), float(row["because of area"])
+    assert f"{float(f'{predicted:.4g}'):,.0f} €; " in line
+    sign = "+" if because > 0 else "-"
+    assert f"{sign}{float(f'{abs(because):.4g}'):,.0f} € area = {row['area']}" in line
+    assert "e+0" not in line
+
+
+def test_what_comes_next_is_a_method_that_there_is(houses, folder):
+    pandas = pytest.importorskip("pandas")
+    for target in ("price", "dear"):
+        frame = pandas.read_csv(folder / "h.csv")
+        frame["price"] = houses
+        frame["dear"] = np.where(houses > np.median(houses), "yes", "no")
+        model = mercer.easy(frame.drop(columns={"price": "dear", "dear": "price"}[target]), target=target)
+        model.hints = []
+        [line] = [line for line in str(model).splitlines() if "next:" in line]
+        names = line.partition("why: ")[2].split(", ")
+        assert len(names) == 3
+        for name in names:
+            getattr(model, name)(frame.head(3))

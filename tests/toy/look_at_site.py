@@ -3,7 +3,8 @@
     python tests/toy/look_at_site.py HTML [--shots FOLDER] [--dark] [--only NAME ...]
 
 Told are pages that open scrolled down or scroll sideways, frames that scroll in themselves, boxes that reach beyond the
-window, pictures that did not load, messages of the console, and links to places that do not exist. With --shots it leaves a picture of every page, to be looked at.
+window, pictures that did not load, messages of the console, and links to places that do not
+exist. With --shots it leaves a picture of every page, to be looked at.
 """
 
 from __future__ import annotations

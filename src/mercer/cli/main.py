@@ -153,7 +153,7 @@ def _parser(given: str) -> tuple[argparse.ArgumentParser, dict[str, argparse.Arg
         epilog=examples(
             ("mercer train", "try it, on a data set that comes along"),
             ("mercer easy iris.csv --target species", "a table of your own: all of it in one command"),
-            ("mercer train iris.csv --target species", "train alone, with every option"),
+            ("mercer train iris.csv --target species -o plain.mercer", "train alone, with every option"),
             ("mercer train -c 10 -g 0.1 heart", "what svm-train -c 10 -g 0.1 heart does"),
             ("mercer inspect iris.mercer", "what the model is, proves and costs"),
             ("mercer predict new.csv iris.mercer", "predict"),
