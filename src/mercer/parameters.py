@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY
 from inspect import Parameter
 from typing import Any
@@ -72,10 +72,11 @@ def iterations(name: str, value: Any, default: int) -> int:
     return default if value == -1 else int(value)
 
 
-def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
-    """One of a few values, usually words."""
+def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") -> Any:
+    """One of a few values, usually words; the error also names what may be given `beside` them."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
+        words = ", ".join(map(repr, choices))
+        raise ValueError(f"{name}={value!r} must be {f'{beside}, or {words}' if beside else f'one of {words}'}")
     return value
 
 
@@ -104,6 +105,15 @@ def function(name: str, value: Any) -> None:
 
 def _is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Of a name that nothing has: "; did you mean C?" with the nearest of those known, or nothing."""
+    from difflib import get_close_matches  # here, since only errors need it
+
+    by_case = {one.lower(): one for one in known}
+    close = get_close_matches(name.lower(), by_case, n=1, cutoff=0.7)
+    return f"; did you mean {by_case[close[0]]}?" if close else ""
 
 
 def store(estimator: Any, given: dict[str, Any]) -> None:
@@ -141,7 +151,7 @@ def declare_parameters(cls: type, elsewhere: Mapping[str, str]) -> None:
 
     def __init__(self: Any, *values: Any, **given: Any) -> None:
         for name in given.keys() - defaults.keys():
-            hint = f": {elsewhere[name]}" if name in elsewhere else ""
+            hint = f": {elsewhere[name]}" if name in elsewhere else meant(name, defaults)
             raise TypeError(f"{type(self).__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
         if values:
             given = signature.bind(self, *values, **given).arguments

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mercer.tables.dialect import looks_numeric
+
 _MOST_CLASSES = 20  # different whole numbers that may be classes
 _FEWEST = 10  # rows, of which folds within folds have two each
 _SQUARES = 1e150  # numbers whose squares float64 has
@@ -68,6 +70,13 @@ def expect_two_of_each(y: Any, source: str) -> None:
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) > 1 and counts.min() < 2:
         lonely = str(labels[np.argmin(counts)])
+        odd = [str(label) for label in labels if not looks_numeric(str(label))]
+        if 0 < len(odd) < len(labels) / 2:
+            words = ", ".join(map(repr, odd[:3])) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
+            raise ValueError(
+                f"{source}: the target holds {words} beside numbers, and so each number is a class, of which "
+                f"{lonely!r} has a single row; if the target is a quantity, leave out the rows with {words}"
+            )
         quantity = "; if the target is a quantity, machine='svr' learns it" if labels.dtype.kind in "iuf" else ""
         raise ValueError(
             f"{source}: the class {lonely!r} has a single row, which cannot be both trained on and held out; "

@@ -90,6 +90,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         one_of("method", self.method, tuple(METHODS))
         one_of("decides", self.decides, _WHO)
         if isinstance(self.cv, str):
+            one_of("cv", self.cv, (HELD_OUT,), "a number of folds, a splitter of scikit-learn")
             raise ValueError(
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
             )
@@ -112,7 +113,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
             label = labels.tolist()[absent[0]]
             raise ValueError(f"y has no sample of class {label!r}, whose probability is to be learned")
         if isinstance(cv, str):
-            one_of("cv", cv, (HELD_OUT,))
+            one_of("cv", cv, (HELD_OUT,), "a number of folds, a splitter of scikit-learn")
             f = decision_values(model, X)
         else:
             splits = splits_of_counted(

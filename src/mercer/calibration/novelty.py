@@ -28,7 +28,7 @@ def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:
     n = n_samples(X)
     weight = samples.weights(sample_weight, n)
     if isinstance(cv, str):
-        one_of("cv", cv, ("held-out",))
+        one_of("cv", cv, ("held-out",), "a number of folds, a splitter of scikit-learn")
         f = model.decision_function(X)
     else:
         f = np.full(n, np.nan)

@@ -97,7 +97,7 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         counted = weight > 0
         self.estimator_ = machine
         if isinstance(cv, str):
-            one_of("cv", cv, (HELD_OUT, LEAVE_ONE_OUT))
+            one_of("cv", cv, (HELD_OUT, LEAVE_ONE_OUT), "a number of folds, a splitter of scikit-learn")
         self._folds_: list[tuple[Any, Any]] = [(machine, None)]
         self._without_ = np.zeros(int(counted.sum()), dtype=np.intp)
         self._functions_: LeaveOneOutFunctions | FunctionsLeftOut | None = None

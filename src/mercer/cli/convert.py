@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -45,6 +46,13 @@ def register(commands: Subparsers) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.to is None:
         expect_model_name(args.output)
+        suffix = args.output.suffix.lower()
+        close = get_close_matches(suffix, _BY_SUFFIX, n=1, cutoff=0.7) if suffix not in _BY_SUFFIX else []
+        if close:
+            raise ValueError(
+                f"{args.output} ends in {suffix}: did you mean {args.output.with_suffix(close[0])}? If the name is "
+                "right, say with --to what the file is to be"
+            )
     model = read_model(args.source)
     target = args.to or _BY_SUFFIX.get(args.output.suffix.lower(), model.native)
     _WRITERS[target](model, args.output, Writing(args.features, args.input))

@@ -205,11 +205,22 @@ def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
 
 def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:
     if path.suffix in _PACKED:
-        yield read_libsvm(BytesIO(content_of(path)), n_features=n_features)
+        yield read_libsvm(_named(content_of(path), str(path)), n_features=n_features)
         return
     with open(path, "rb") as file:
+        lines = 0
         while piece := file.read(_TEXT_BYTES):
-            yield read_libsvm(BytesIO(piece + file.readline()), n_features=n_features)
+            piece += file.readline()
+            name = f"{path} below line {lines:,}" if lines else str(path)
+            yield read_libsvm(_named(piece, name), n_features=n_features)
+            lines += piece.count(b"\n")
+
+
+def _named(content: bytes, name: str) -> BytesIO:
+    """A file in memory, which errors call by this name."""
+    file = BytesIO(content)
+    file.name = name
+    return file
 
 
 def _parquet(path: Path, scratch: Scratch, target: str | None, first: _Part | None) -> Iterator[_Part]:

@@ -57,6 +57,8 @@ def _likely(name: str, package: str, names: list[str]) -> str:
     from difflib import get_close_matches
 
     known = {own.lower(): own for own in names}
+    if name.lower() in known:
+        return known[name.lower()]
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.8)
     words = _words(name)
     loaded = vars(sys.modules[package])

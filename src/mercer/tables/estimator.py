@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
-from mercer.parameters import store
+from mercer.parameters import meant, store
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
@@ -52,6 +53,9 @@ def tabular(estimator: Any, **columns: Any) -> Tabular:
     >>> model.predict(pd.DataFrame({"plan": ["basic", "team"], "age": [30, None]})).tolist()
     ['yes', 'no']
     """
+    known = inspect.signature(Tabular).parameters
+    for name in columns.keys() - known.keys():
+        raise TypeError(f"tabular got an unexpected parameter {name}={columns[name]!r}{meant(name, known)}")
     return Tabular(estimator, **columns)
 
 
