@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -105,9 +106,12 @@ def test_tables_are_searched(rows, capsys) -> None:  # type: ignore[no-untyped-d
     options = ["--target", "answer", "-log2c", "0,2,2", "-log2g", "-2,-2,1", "-v", "3"]
     assert main(["tune", "table.csv", *options]) == 0
     out = capsys.readouterr().out.splitlines()
-    C, gamma, rate = map(float, out[-1].split())
+    assert main(["tune", "table.csv", *options, "--json"]) == 0
+    C, gamma, rate, _ = json.loads(capsys.readouterr().out).values()
     assert len(out) == 5
-    assert out[2] == "trained on all 80 rows with these and saved as table.mercer"
+    assert re.fullmatch(r"C = 1, gamma = 0\.25: \d+\.\d% right, the best so far", out[0])
+    assert out[2] == f"best of 3 folds: C = {C:g}, gamma = 0.25: {rate:.1f}% right"
+    assert out[3] == "trained on all 80 rows with these and saved as table.mercer"
     assert gamma == 0.25
     best = mercer.load("table.mercer")
     assert (best.estimator_.C, best.estimator_.gamma) == (C, gamma)

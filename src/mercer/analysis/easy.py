@@ -268,7 +268,7 @@ class EasyModel:
             None,
             *([] if self.matters is None else self.matters.lines()),
             None,
-            *column_lines([(one.name, one.description) for one in self.table.columns_]),
+            *column_lines([(one.name, one.description) for one in self.table.columns_], all_of_it),
             *(("asked" if not k else "", told) for k, told in enumerate(asked)),
             None,
             *([("kind", self.kind_told)] if self.kind_told else []),

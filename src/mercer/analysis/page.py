@@ -8,6 +8,7 @@ from typing import Any
 
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
 WIDTH, _INDENT = 100, 15
+MOST_COLUMNS = 20  # lines about columns that a person reads
 
 
 def page(facts: Iterable[Line]) -> list[str]:
@@ -40,16 +41,29 @@ def _hanging(text: str) -> int:
     return len(first) + len(gap) + len(rest) - len(rest.lstrip()) if gap and len(first) <= 40 else 0
 
 
-def column_lines(told: list[tuple[str, str]]) -> list[Line]:
-    """What was done to each column, a line for each; in a wide table, one for all to which the same was done."""
-    if len(told) > 20:
+def column_lines(told: list[tuple[str, str]], all_of_it: bool = False) -> list[Line]:
+    """What was done to each column, a line for each; in a wide table, one for all to which the same was done.
+
+    Of more than twenty lines those are shown that tell of dropped columns, then the first, with a count of the others.
+    """
+    hidden = 0
+    if len(told) > MOST_COLUMNS:
         alike: dict[str, list[str]] = {}
         for name, what in told:
             alike.setdefault(what, []).append(name)
-        told = [(_listed(names), what) for what, names in alike.items()]
+        shown = [*alike] if all_of_it else first_columns([*alike])
+        hidden = sum(len(names) for what, names in alike.items() if what not in shown)
+        told = [(_listed(alike[what]), what) for what in shown]
     told = [(name or "(no name)", what) for name, what in told]
     width = max(len(name) for name, _ in told)
-    return [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
+    lines: list[Line] = [("" if i else "columns", f"{name:<{width}}  {what}") for i, (name, what) in enumerate(told)]
+    return [*lines, ("", f"and {hidden} columns more; model.table.columns_told() lists all")] if hidden else lines
+
+
+def first_columns(told: list[str]) -> list[str]:
+    """Select up to twenty descriptions, in their order; those of dropped columns, which ask for a look, go first."""
+    order = sorted(range(len(told)), key=lambda k: (not told[k].startswith("left out"), k))
+    return [told[k] for k in sorted(order[:MOST_COLUMNS])]
 
 
 def _listed(names: list[str]) -> str:

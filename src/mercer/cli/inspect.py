@@ -6,10 +6,12 @@ import argparse
 import json
 import os
 import time
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from mercer.analysis.page import MOST_COLUMNS
 from mercer.arrays import n_samples
 from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
@@ -58,7 +60,7 @@ def run(args: argparse.Namespace) -> None:
             facts["insight"] = [_plain(one) for one in found]
         print(json.dumps(facts, indent=2, default=str))
     else:
-        print(printable("\n".join([*_lines(facts), *(f"\n{one}" for one in found)])))
+        print(printable("\n".join([*_lines(_parameters_last(facts, model)), *(f"\n{one}" for one in found)])))
 
 
 def insights(model: Model, args: argparse.Namespace) -> list[Any]:
@@ -103,11 +105,26 @@ def _plain(one: Any) -> Facts:
     return {**numbers, "risks": dict(one.risks), "complexity": float(one.complexity.value), "bounds": bounds}
 
 
+def _parameters_last(facts: Facts, model: Model) -> Facts:
+    """The facts as a person wants them: parameters below the others, and only those that are not at their defaults."""
+    given = facts.get("parameters")
+    if not isinstance(given, dict) or facts.get("format") != ".mercer":
+        return facts
+    machine = ask(model.estimator()).machine
+    usual = {name: one.default for name, one in signature(type(machine)).parameters.items()}
+    own = {name: value for name, value in given.items() if name not in usual or _told(value) != _told(usual[name])}
+    rest = {name: value for name, value in facts.items() if name != "parameters"}
+    return rest | {"parameters": own or "all at their defaults"}
+
+
 def _lines(facts: Facts) -> list[str]:
     out = []
     for name, value in facts.items():
         if isinstance(value, dict):
-            out += [f"{name.replace('_', ' ')}:"] + [f"  {key:<30} {_told(item)}" for key, item in value.items()]
+            shown = [f"  {key:<30} {_told(item)}" for key, item in value.items()]
+            if len(shown) > MOST_COLUMNS:
+                shown = [*shown[:MOST_COLUMNS], f"  and {len(shown) - MOST_COLUMNS:,} {name} more; --json has them all"]
+            out += [f"{name.replace('_', ' ')}:", *shown]
         else:
             out.append(f"{name.replace('_', ' '):<24} {_told(value)}")
     return out
@@ -116,7 +133,10 @@ def _lines(facts: Facts) -> list[str]:
 def _told(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
-    return ", ".join(_told(item) for item in value) if isinstance(value, list) else rounded(str(value))
+    if not isinstance(value, list):
+        return rounded(str(value))
+    hidden = len(value) - MOST_COLUMNS
+    return ", ".join(map(_told, value[:MOST_COLUMNS])) + (f" and {hidden:,} more" if hidden > 0 else "")
 
 
 # --- what it costs ---------------------------------------------------------------------------------------------------

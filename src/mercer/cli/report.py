@@ -199,7 +199,8 @@ class Report:
         table = self.table
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
-        lines: list[Line] = list(column_lines([(one.name, one.description) for one in table.columns_]))
+        described = column_lines([(one.name, one.description) for one in table.columns_], self.args.verbose)
+        lines: list[Line] = [line and (line[0], as_options(line[1])) for line in described]
         encoding = self.data.dialect.encoding
         if encoding not in (None, "utf-8"):
             lines.insert(0, ("read as", f"{encoding}, which --encoding changes"))

@@ -40,8 +40,8 @@ def register(commands: Subparsers) -> None:
         add_help=False,
         description="Find the parameters of a machine and its kernel by cross-validation, as grid.py does, with its "
         "options, output and file of results. The last line is: C gamma rate; of a regression: C gamma epsilon mse; of "
-        "a one-class machine: nu gamma score. The best model of a table is trained on all rows and saved; that of "
-        "LIBSVM text if MODEL names a file. It takes every option of mercer train.",
+        "a one-class machine: nu gamma score; of a table it says so in words. The best model of a table is trained on "
+        "all rows and saved; that of LIBSVM text if MODEL names a file. It takes every option of mercer train.",
         files="data_file [model_file]",
         computes=True,
     )
@@ -92,7 +92,7 @@ def _run_text(args: argparse.Namespace) -> None:
     data = read_rows(args.file, args.machine)
     weights = class_weights(args.weight, set(data.y.tolist()))[0]
     gamma = args.gamma or 1.0 / max(1, data.X.shape[1])
-    params, rate = _search(args, data, build(args, gamma, args.class_weight or weights), gamma)
+    params, rate, _ = _search(args, data, build(args, gamma, args.class_weight or weights), gamma)
     if args.output is not None:
         vars(args).update(params)
         alone = {"model": None, "folds": None, "cluster": None, "weight_file": None, "quiet": True, "json": False}
@@ -118,15 +118,17 @@ def _run_table(args: argparse.Namespace) -> None:
     args.machine = _searched(args.machine)
     gamma = "scale" if args.gamma is None else args.gamma
     model = around(build(args, gamma, args.class_weight or weights), data, args)
-    params, rate = _search(args, data, model, gamma)
+    params, rate, told = _search(args, data, model, gamma)
     prefix = next(name for name in model.get_params() if name.endswith("__kernel")).removesuffix("kernel")
     with waiting(f"training on {len(data.y):,} rows", args.quiet or args.json, verbose=args.verbose):
         model.set_params(**{prefix + name: value for name, value in params.items()})
         save_table(trained(model, (data.X, data.y), args), data, path)
-    if not args.quiet and not args.json:
+    if args.json:
+        _tell(args, params, rate, path)
+    elif not args.quiet:
+        print(printable(f"best of {args.folds} folds: {told}"))
         print(printable(f"trained on all {len(data.y):,} rows with these and saved as {path}"))
         print("the number is that of the best cell, and so a little too good: mercer easy judges on other rows")
-    _tell(args, params, rate, path)
 
 
 def _searched(machine: str) -> str:
@@ -135,14 +137,16 @@ def _searched(machine: str) -> str:
     return machine
 
 
-def _search(args: argparse.Namespace, data: Data, model: Any, gamma: Any) -> tuple[dict[str, Any], float]:
+def _search(args: argparse.Namespace, data: Data, model: Any, gamma: Any) -> tuple[dict[str, Any], float, str]:
+    """The best cell's parameters, its number, and both in words."""
     from mercer.cli.libsvm.grid_search import GridSearch
 
     usual = {"C": args.C, "epsilon": args.epsilon, "nu": args.nu, "gamma": gamma}
     search = GridSearch.of(args, data, model, args.machine, usual)
     known = read_rates(args.resume, search.letters, search.word) if args.resume is not None else {}
     out = args.out or (str(args.resume) if args.resume is not None else f"{Path(args.file).name}.out")
-    return search.run(known, None if out == "null" else Path(out))
+    params, number = search.run(known, None if out == "null" else Path(out))
+    return params, number, search.describe(params, number)
 
 
 def _tell(args: argparse.Namespace, params: dict[str, Any], rate: float, path: Path | None) -> None:

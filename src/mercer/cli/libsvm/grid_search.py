@@ -16,7 +16,9 @@ import mercer
 from mercer.cli.data import Data
 from mercer.cli.libsvm.grid_file import Cell, line_of
 from mercer.cli.machines import Estimator
+from mercer.cli.terminal import printable
 from mercer.selection.grids import prefix_and_machine
+from mercer.tables.dialect import from_text, quantity
 
 # Of each machine: the parameters of a cell and grid.py's letters for them, what a cell's number is called, how held-out
 # rows are scored, and by what a score is multiplied.
@@ -42,6 +44,8 @@ class GridSearch:
     scoring: str | None
     unit: float
     splitter: Any
+    is_table: bool  # cells are told in words; else as grid.py prints them
+    target_unit: str = ""  # of a table's numbers
 
     @classmethod
     def of(
@@ -60,7 +64,7 @@ class GridSearch:
         shuffled = {"shuffle": True, "random_state": args.seed}
         splitter = (KFold if machine == "epsilon_svr" or y is None else StratifiedKFold)(args.folds, **shuffled)
         prefix = prefix_and_machine(estimator)[0]
-        return cls(args, estimator, prefix, data.X, y, cells, letters, word, scoring, unit, splitter)
+        return cls(args, estimator, prefix, data.X, y, cells, letters, word, scoring, unit, splitter, *_read_as(data))
 
     def run(self, known: dict[Cell, float], out: Path | None) -> tuple[dict[str, Any], float]:
         """The best cell's parameters and its number; cells that are `known` are not fitted again."""
@@ -112,6 +116,15 @@ class GridSearch:
     def _names(self) -> list[str]:
         return list(next(iter(self.cells.values())))
 
+    def describe(self, params: dict[str, Any], number: float) -> str:
+        """The parameters of a cell and what they reach, in words: C = 2, gamma = 0.125: 92.5% right."""
+        shown = ", ".join(f"{name} = {_told(value)}" for name, value in params.items())
+        if self.word == "rate":
+            return f"{shown}: {number:.1f}% right"
+        if self.word == "mse":
+            return f"{shown}: root mean squared error {quantity(math.sqrt(max(number, 0.0)), self.target_unit)}"
+        return f"{shown}: {self.word} {number:.4g}"
+
     def _best(self, numbers: dict[Cell, float]) -> Cell:
         """The cell with the best number, of several the one with the smallest C."""
         sign = math.copysign(1.0, self.unit)
@@ -121,11 +134,20 @@ class GridSearch:
         if self.args.quiet or getattr(self.args, "json", False):
             return
         best = self._best(numbers)
+        if self.is_table:
+            told = self.describe(self.cells[cell], numbers[cell])
+            print(printable(f"{told}{', the best so far' if best == cell else ''}"), flush=True)
+            return
         here = " ".join(_told(value, math.log2) for value in self.cells[cell].values())
         of = ", ".join(
             f"{letter}={_told(v)}" for letter, v in zip(self.letters, self.cells[best].values(), strict=True)
         )
         print(f"[local] {here} {numbers[cell]:g} (best {of}, {self.word}={numbers[best]:g})", flush=True)
+
+
+def _read_as(data: Data) -> tuple[bool, str]:
+    """Whether the rows are those of a table, and the unit of its target."""
+    return data.form != "libsvm", from_text(data.dialect.units).get(str(data.target), "")
 
 
 def _told(value: Any, of: Any = float) -> str:
