@@ -1,6 +1,8 @@
 """CSV files as programs write them: separators, decimal marks and encodings, read off the file, or the flag named."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import mercer
 from mercer.cli.data import read_data
 from mercer.cli.main import main
+from mercer.tables import dialect
 from mercer.tables.dialect import Dialect
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -295,3 +298,11 @@ def test_marks_of_holes_in_parquet(folder, capsys):
     assert "row 1 of the column 'x' holds 'n2k'" in capsys.readouterr().err
     assert main(["train", "t.parquet", "--target", "y", "--json", "--na", "n2k"]) == 0
     assert "holes filled" in json.loads(capsys.readouterr().out)["columns"]["x"]
+
+
+def test_the_page_lists_every_mark_of_a_missing_value():
+    page = (Path(__file__).parents[2] / "docs/tables.md").read_text(encoding="utf-8")
+    [sentence] = re.findall(
+        r"A hole, a missing value, is an empty cell, (.*?)\sor\sthe frame's own mark", page, re.DOTALL
+    )
+    assert set(re.findall(r"`([^`]+)`", found[1])) == dialect.MISSING - {""} | {"?"}

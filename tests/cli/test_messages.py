@@ -97,3 +97,22 @@ def test_an_ending_that_was_meant(capsys):
     run("convert", "m.mercer", "m.onxx", "--to", "libsvm")
     for name in ("m.model", "m", "m.svm"):
         run("convert", "m.mercer", name)
+
+
+@pytest.mark.parametrize("words", [["--hlep"], ["--hlep", "easy"], ["--versoin"], ["-x", "train"]])
+def test_an_option_before_any_command(words, capsys):
+    run(*words, code=2)
+    told = capsys.readouterr().err
+    assert f"unknown option {words[0]}" in told
+    meant = {"--hlep": "--help", "--versoin": "--version"}.get(words[0])
+    assert ("did you mean" in told) == (meant is not None)
+    assert meant is None or f"(did you mean {meant}?)" in told
+
+
+def test_ctrl_c_while_libraries_are_loaded(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mercer.cli.main.import_scikit_learn", interrupted)
+    run("train", code=130)
+    assert capsys.readouterr().err == "mercer: interrupted\n"

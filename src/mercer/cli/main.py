@@ -82,6 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(100_000, *thresholds[1:])  # importing makes much and frees little: a tenth of a start's time
     try:
         return _main(argv)
+    except KeyboardInterrupt:  # also while libraries are loaded
+        print("mercer: interrupted", file=sys.stderr)
+        return 130
     finally:
         gc.set_threshold(*thresholds)
 
@@ -99,6 +102,8 @@ def _main(argv: Sequence[str] | None) -> int:
         parser.exit(2)
     if own is None and not words[0].startswith("-"):
         parser.error(f"there is no command {words[0]!r}{_meant(words[0], commands)}; see mercer --help")
+    if own is None and words[0].partition("=")[0] not in parser._option_string_actions:
+        parser.error(f"unknown option {words[0]}{_meant(words[0], parser._option_string_actions)}; see mercer --help")
     args, unknown = parser.parse_known_args(words)
     if unknown:
         options = [word.partition("=")[0] for word in unknown if word.startswith("-")]
@@ -119,9 +124,6 @@ def _main(argv: Sequence[str] | None) -> int:
                     _check_device()
                 args.run(args)
             sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("mercer: interrupted", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         # The reader of our output (head, less) has left; Python would complain again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
