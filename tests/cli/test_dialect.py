@@ -305,4 +305,4 @@ def test_the_page_lists_every_mark_of_a_missing_value():
     [sentence] = re.findall(
         r"A hole, a missing value, is an empty cell, (.*?)\sor\sthe frame's own mark", page, re.DOTALL
     )
-    assert set(re.findall(r"`([^`]+)`", found[1])) == dialect.MISSING - {""} | {"?"}
+    assert set(re.findall(r"`([^`]+)`", sentence)) == dialect.MISSING - {""} | {"?"}

@@ -79,11 +79,11 @@ class MercerFile(Model):
                 f"mercer.load({self._name!r}).predict(texts)"
             )
         if text and self.table is not None and self.feature_names is not None:
-            names, more = list(self.feature_names[:8]), len(self.feature_names) - 8
+            names, hidden = ", ".join(map(repr, self.feature_names[:8])), len(self.feature_names) - 8
+            more = f" and {hidden} more" if hidden > 0 else ""
             raise ValueError(
                 f"{source} is LIBSVM text, whose features have no names, but {self._name} was trained on a table's "
-                f"columns and finds them by name: {', '.join(map(repr, names))}{f' and {more} more' if more > 0 else ''}; "
-                "name a table with them"
+                f"columns and finds them by name: {names}{more}; name a table with them"
             )
         if text and self._is_precomputed:
             X = np.asarray(X.toarray())[:, 1:]  # column 0 holds serial numbers, of no use here
