@@ -268,3 +268,22 @@ def test_what_comes_next_is_a_method_that_there_is(houses, folder):
         assert len(names) == 3
         for name in names:
             getattr(model, name)(frame.head(3))
+
+
+def test_a_swarm_is_coloured_by_numbers_and_dates_that_were_texts(made, folder, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    drawn = []
+    monkeypatch.setattr("mercer.cli.explain._save", lambda display, path: drawn.append(display))
+    assert main(["explain", "t.mercer", "t.csv", "--quiet", "--plot", "why.png"]) == 0
+    [display] = drawn
+    places = {display.explanation.feature_names[j]: k for k, j in enumerate(display.features_)}
+    shades = {name: np.asarray(display.points_[k].get_array(), dtype=float) for name, k in places.items()}
+    rows, _ = made
+    area = np.array([np.nan if row[1] == "k.A." else float(row[1].replace(",", ".")) for row in rows[1:]])
+    days = np.array([np.datetime64("-".join(reversed(row[2].split(".")))).astype(int) for row in rows[1:]])
+    for name, truth in (("Fläche", area), ("seit", days)):
+        low, high = np.nanquantile(truth, (0.05, 0.95))
+        expected = np.clip((truth - low) / (high - low), 0, 1)
+        np.testing.assert_allclose(np.ma.filled(np.ma.masked_invalid(shades[name]), np.nan), expected, atol=1e-9)
+    assert np.isnan(np.ma.filled(np.ma.masked_invalid(shades["Tarif"]), np.nan)).all()  # a category is neither
+    plt.close("all")

@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 import mercer
 from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.hints import hints_on
-from mercer.analysis.importance import Importance, importance_of
+from mercer.analysis.importance import Importance, importance_of, with_numbers
 from mercer.analysis.page import Line, certificate_lines, column_lines, page
 from mercer.analysis.target import Kind, expect_enough, kind_of
 from mercer.arrays import Indices
@@ -231,7 +231,8 @@ class EasyModel:
         """What matters, as "bar" or "beeswarm"; needs matplotlib."""
         if self.matters is None:
             raise ValueError("this machine has no exact Shapley values to draw")
-        return self.matters.explanation.plot(kind, **options)
+        found = self.matters.explanation
+        return (with_numbers(found, self.table.columns_) if kind == "beeswarm" else found).plot(kind, **options)
 
     @property
     def importance(self) -> dict[str, float]:

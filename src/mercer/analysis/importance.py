@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mercer.analysis.page import Line
-from mercer.explain import explain
+from mercer.explain import Explanation, explain
 from mercer.tables.asked import ask
+from mercer.tables.cells import as_numbers, as_seconds
+from mercer.tables.encodings import Dates, Encoding, Numbers
 from mercer.tables.frame import part_of
 
 # Rows, rows that they are compared with, and kernel factors at most: a few seconds of one core.
@@ -48,6 +51,22 @@ class Importance:
         told = f"shares of the mean |Shapley value| of {len(self.explanation)} rows"
         more = f"; and {rest} more column{'s' * (rest > 1)}" if rest else ""
         return [*lines, ("", told + more)]
+
+
+def with_numbers(explanation: Explanation, columns: Sequence[Encoding]) -> Explanation:
+    """The explanation with cells as a table's columns read them: numbers, also of texts, and dates in seconds.
+
+    A swarm is coloured by them; texts would count as categories, which are neither low nor high.
+    """
+    data = np.array(explanation.data, dtype=object)
+    by_name = {one.name: one for one in columns}
+    for j, name in enumerate(explanation.feature_names):
+        one = by_name.get(name)
+        if isinstance(one, Numbers):
+            data[:, j] = as_numbers(data[:, j])[0]
+        elif isinstance(one, Dates):
+            data[:, j] = as_seconds(data[:, j], one.form)[0]
+    return replace(explanation, data=data)
 
 
 def importance_of(model: Any, X: Any, seed: int, names: list[str] | None = None) -> Importance | None:

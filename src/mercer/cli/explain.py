@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.analysis.importance import Importance
+from mercer.analysis.importance import Importance, with_numbers
 from mercer.analysis.page import Line, page
 from mercer.arrays import n_samples
 from mercer.cli.data import Data
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
         found = explain(estimator, X, Z)
         answers = np.asarray(model.predict(X))
     if args.plot is not None:
-        _draw(found, args.plot)
+        _draw(found if model.table is None else with_numbers(found, model.table.columns_), args.plot)
     spoken = _for_answers(found, answers)
     if args.output is not None:
         with replacing(args.output) as file:
@@ -100,7 +100,10 @@ def _for_answers(found: Any, answers: Any) -> Any:
 def _draw(found: Any, path: Path) -> None:
     require("matplotlib", "drawing an explanation").use("Agg")
     shown = found.output(0) if found.several else found
-    display = shown.plot("beeswarm")
+    _save(shown.plot("beeswarm"), path)
+
+
+def _save(display: Any, path: Path) -> None:
     with replacing(path) as file:
         display.figure_.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=150)
 
