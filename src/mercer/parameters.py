@@ -108,7 +108,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """Of a name that nothing has: "; did you mean C?" with the nearest of those known, or nothing."""
+    """Suggest the nearest of the known names, "; did you mean C?", or nothing where none is near."""
     from difflib import get_close_matches  # here, since only errors need it
 
     by_case = {one.lower(): one for one in known}

@@ -1,4 +1,4 @@
-"""What a prompt shows of a display or a result that holds long arrays: a line or two, whatever the data."""
+"""A prompt shows a line or two of a display or a result that holds long arrays, whatever the data."""
 
 import numpy as np
 import pytest

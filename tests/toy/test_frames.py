@@ -1,4 +1,4 @@
-"""How pages of the site embed the toy: docs/conf.py writes the frames."""
+"""Frames with the toy on pages of the site, as docs/conf.py writes them."""
 
 import re
 import runpy

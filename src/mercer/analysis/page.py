@@ -42,7 +42,7 @@ def _hanging(text: str) -> int:
 
 
 def column_lines(told: list[tuple[str, str]], all_of_it: bool = False) -> list[Line]:
-    """What was done to each column, a line for each; in a wide table, one for all to which the same was done.
+    """Tell what was done to each column, a line for each; in a wide table, one for all to which the same was done.
 
     Of more than twenty lines those are shown that tell of dropped columns, then the first, with a count of the others.
     """

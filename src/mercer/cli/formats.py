@@ -91,7 +91,7 @@ def add_flags(group: argparse._ActionsContainer) -> None:
 
 
 def asked_for(args: argparse.Namespace) -> Dialect:
-    """What the flags say of a table; ValueError for a flag that the file's format has no use for."""
+    """Read how a table is written off the flags; ValueError for a flag that the file's format has no use for."""
     form = format_of(args.file, args.format)
     if form not in ("csv", "tsv"):
         unused = given_options(args, _OF_CSV if form == "parquet" else (*_OF_CSV, "na"))
@@ -101,7 +101,7 @@ def asked_for(args: argparse.Namespace) -> Dialect:
 
 
 def given_options(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
-    """Those of the options called so whose value is another than the default, as they are written."""
+    """List the options among `names` whose value differs from the default, as they are written."""
     found = []
     for action in args.parser._actions:
         if action.dest in names and action.option_strings:

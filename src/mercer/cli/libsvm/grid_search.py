@@ -146,7 +146,7 @@ class GridSearch:
 
 
 def _read_as(data: Data) -> tuple[bool, str]:
-    """Whether the rows are those of a table, and the unit of its target."""
+    """Return True for the rows of a table, and the unit of its target."""
     return data.form != "libsvm", from_text(data.dialect.units).get(str(data.target), "")
 
 
