@@ -25,7 +25,8 @@ def estimators():
     """Every public estimator by its name: what the `__all__` of any module lists."""
     modules = [mercer]
     for found in pkgutil.walk_packages(mercer.__path__, "mercer."):
-        if not found.name.endswith("__main__"):
+        # Engines need their own libraries, and have no estimators.
+        if not found.name.endswith("__main__") and not found.name.startswith("mercer.engines."):
             modules.append(importlib.import_module(found.name))
     listed = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
     return {one.__name__: one for one in listed if inspect.isclass(one) and issubclass(one, BaseEstimator)}

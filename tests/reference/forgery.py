@@ -46,8 +46,26 @@ def put_together(document, arrays):
         tensors[str(entry["name"])] = {"dtype": told, "shape": shape, "data_offsets": [end, end + len(data)]}
         kept[str(entry["name"])] = {"order": entry["order"], "sha256": hashlib.sha256(data).hexdigest()}
         end += len(data)
-    metadata = {"content": json.dumps(document["content"]), "arrays": json.dumps(kept)}
+    metadata = {"content": as_json(document["content"]), "arrays": json.dumps(kept)}
     return sealed(metadata, tensors, b"".join(arrays))
+
+
+def as_json(value):
+    """The JSON text of a value of any depth; json.dumps cannot go as deep as a forger."""
+    parts, left = [], [(False, value)]  # what comes last is written first
+    while left:
+        is_text, one = left.pop()
+        if is_text:
+            parts.append(one)
+        elif isinstance(one, dict):
+            items = [[(True, ","), (True, json.dumps(str(name)) + ":"), (False, inner)] for name, inner in one.items()]
+            left += [(True, "}"), *reversed([part for item in items for part in item][1:]), (True, "{")]
+        elif isinstance(one, list | tuple):
+            items = [part for inner in one for part in ((True, ","), (False, inner))]
+            left += [(True, "]"), *reversed(items[1:]), (True, "[")]
+        else:
+            parts.append(json.dumps(one))
+    return "".join(parts)
 
 
 def sealed(metadata, tensors, payload=b"", version="1"):
