@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from certificates.test_error_terms import SIGNS, Declared, holds, matrix
-from mercer.certificates.joint import certify_joint, certify_joint_rows
+from mercer.certificates.joint import _repair, certify_joint, certify_joint_rows, joint_certificate
 from mercer.gram import gram_for
+from mercer.gram.ball import Ball
 from mercer.gram.places import rows_for
 from mercer.kernels import Precomputed
 from mercer.problems.multiclass import JointProblem
@@ -97,8 +98,7 @@ def test_rows_whose_own_sums_are_off(shared, missed):
 
 def test_a_row_that_is_off_at_the_maximum_of_its_dual_value():
     """Without Σ_k β_ik = 0 the dual β_0 − ½κ(β_0² + β_1²) is 1/2κ at most, where its gradient is 0; with it, 1/4κ."""
-    kappa = 4.0
-    for shift in (0.0, 1.0):
+    for kappa, shift in ((4.0, 0.0), (0.125, 1.0)):
         problem = JointProblem(np.array([0]), np.ones(1), 2, shared=False, shift=shift)
         beta = np.array([[1 / (kappa + shift), 0.0]])
         proof, _ = certify_joint(problem, Declared(np.full((1, 1), kappa), 0.0, "up"), beta)
@@ -212,3 +212,68 @@ def test_moving_a_class_sum_counts_the_errors_of_its_excess(shared, scale, sign)
     problem = JointProblem(y, np.ones(2), 2, shared=shared, balanced=True)
     proof, _ = certify_joint(problem, Declared(K, 0.05, sign), beta)
     holds(proof, values(K, problem, beta)[0], values(K, problem, feasible)[1])
+
+
+def excess(slopes):
+    """e of a kernel and biases at which the dual value has these slopes."""
+    return 1.0 - np.array(slopes)
+
+
+def of_two(alpha, C=(2.0, 2.0), shared=True):
+    """Two samples, one of each class, with these multipliers."""
+    problem = JointProblem(np.array([0, 1]), np.array(C), 2, shared=shared, balanced=True)
+    return problem, np.array([[alpha[0], -alpha[0]], [-alpha[1], alpha[1]]])
+
+
+def test_a_row_is_moved_along_a_slope_that_is_known_up_to_an_error():
+    problem = JointProblem(np.array([0]), np.ones(1), 2, shared=False)
+    beta, lengths = np.array([[0.75, -0.5]]), np.array([3.0])
+    cost = _repair(problem, beta, excess([[2.0, 0.0]]), np.array([0.5]), lengths)
+    assert cost >= 0.25 * 2.5 + 0.5 * 0.25**2 * 9.0
+
+
+def test_a_class_sum_is_moved_along_slopes_that_are_known_up_to_errors():
+    """The one multiplier that is 1/4 too large falls, and its label's β with it."""
+    problem, beta = of_two((0.75, 0.5))
+    e = excess([[2.0, -1.0], [0.0, 0.0]])
+    cost = _repair(problem, beta, e, np.full(2, 0.5), np.array([3.0, 0.0]))
+    assert cost >= 0.25 * (3.0 + 2 * 0.5) + 0.5 * 2 * 0.25**2 * 9.0
+
+
+def test_a_route_may_have_several_steps():
+    """Class 0 gives to 1, and 1 to 2: neither may keep its multiplier."""
+    problem = JointProblem(np.arange(3), np.ones(3), 3, shared=True, balanced=True)
+    beta = np.array([[0.5, -0.5, 0.0], [0.0, 0.5, -0.5], [0.0, 0.0, 0.0]])
+    assert _repair(problem, beta, excess(np.eye(3)), np.zeros(3), np.zeros(3)) >= 1.0
+
+
+def test_several_multipliers_that_are_too_small_alone():
+    problem = JointProblem(np.array([0, 0, 1]), np.ones(3), 2, shared=True, balanced=True)
+    beta = np.array([[0.25, -0.25], [0.25, -0.25], [-0.0625, 0.0625]])
+    e = excess([[0.0, 0.0], [10.0, 0.0], [0.0, 0.0]])
+    assert _repair(problem, beta, e, np.zeros(3), np.zeros(3)) >= (0.4375 - 0.25) * 10.0
+
+
+def test_an_excess_over_the_shared_bound_is_moved():
+    """Where multipliers add up to more than C, one of them falls, and what falls is missing in the class sums."""
+    over = 2.0**-52
+    problem = JointProblem(np.array([0]), np.ones(1), 2, shared=True)
+    cost = _repair(problem, np.array([[1.0, -1.0 - over]]), excess([[0.0, 9.0]]), np.zeros(1), np.zeros(1))
+    assert cost >= 9 * over
+    problem, beta = of_two((1 + over, 1 + over), C=(1.0, 2.0))
+    cost = _repair(problem, beta, excess([[0.0, 0.0], [0.0, 9.0]]), np.zeros(2), np.zeros(2))
+    assert cost >= 9 * over
+
+
+def test_weights_that_are_not_the_combination_have_other_slopes():
+    """One sample x = 1 and weights beside β: the slopes at β differ from those at the weights."""
+    problem, rng = JointProblem(np.array([0]), np.full(1, 3.0), 2, shared=False), np.random.default_rng(0)
+    for _ in range(200):
+        a, missed = rng.uniform(0, 3), rng.uniform(-1, 1)
+        beta = np.array([[a + missed, -a]])
+        away = -rng.uniform(0, 0.5) * beta
+        w, apart = beta + away, float(np.linalg.norm(away))
+        kept = float(np.linalg.norm(w)), apart
+        at = Ball(w.copy(), np.zeros((1, 2)))
+        proof = joint_certificate(problem, beta, at, np.ones(1), "optimality", "float64", kept)
+        assert proof.dual <= a - a * a + 1e-12
