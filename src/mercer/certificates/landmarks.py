@@ -99,8 +99,9 @@ def certify_landmarks(
 ) -> Certificate:
     """One part per output, from gaps recomputed over the samples; `right` holds the norms ‖g‖.
 
-    The values are known up to `off`: `primal` and `dual` are bounds, and the gap has twice that through them. How far the solution
-    is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual relative to ‖g‖.
+    The values are known up to `off`: `primal` and `dual` are bounds, and the gap has twice that through them. How far
+    the solution is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual
+    relative to ‖g‖.
     """
     size = np.sqrt(2 * lam * gap)
     relative = size / np.maximum(right, np.finfo(float).tiny)
