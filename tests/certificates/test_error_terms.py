@@ -19,7 +19,7 @@ from mercer.certificates.landmarks import certify_landmarks
 from mercer.certificates.least_squares import certify_outputs
 from mercer.certificates.linear import certify_linear
 from mercer.certificates.novelty import with_best_bias
-from mercer.certificates.ranking import certify_ranking
+from mercer.certificates.ranking import _sums, certify_ranking
 from mercer.certificates.representer import certify_representer
 from mercer.gram.ball import Ball
 from mercer.gram.places import rows_for
@@ -33,6 +33,7 @@ from mercer.problems.novelty import one_class
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.problems.representer import RepresenterProblem
 
+SLACK = "complementary slackness"
 SIGNS = ("up", "down", "with β", "against β", *range(6))
 
 
@@ -360,3 +361,23 @@ def test_rankings_with_free_multipliers(moved, sign):
     assert proof.dual <= alpha.sum() - 0.5 * combined @ K @ combined + 1e-12
     assert proof.kkt["primal feasibility"] >= (1 - margins).max() - 1e-12
     assert proof.kkt["dual feasibility: equality"] >= moved * np.abs(combined).max()
+
+
+def test_running_sums_of_a_ranking_are_rounded():
+    """A weight of 1e-17/3 after one of 1000/3, which is not in the pair: in fractions, β̂ is within the residual."""
+    w, r = np.array([1.0, 1000 / 3, 1e-17 / 3]), np.array([0.0, -5.0, 5.0])
+    problem = RankProblem(np.array([1, 0, 0]), np.zeros(3, dtype=np.intp), w, 1.0)
+    beta = np.array([_sums(problem, r, r + 1.0, w)[0][0], 0.0, -w[2]])
+    proof = certify_ranking(problem, Declared(np.eye(3), 0.0, "up"), beta, RankDual(r, -1.0, np.empty(0)))
+    off = abs(Fraction(float(beta[0])) - Fraction(float(w[2])))
+    assert 0 < off <= Fraction(proof.kkt["dual feasibility: equality"])
+
+
+@pytest.mark.parametrize(("size", "sign", "name"), [(0.49, "with β", "primal feasibility"), (0.51, "against β", SLACK)])
+def test_the_order_of_a_ranking_is_known_up_to_errors(size, sign, name):
+    """A margin of 0.98 that seems to be 1.08 has no multiplier; one of 1.02 that seems to be 0.92 has all of it."""
+    K, beta = np.eye(2), np.array([size, -size])
+    problem = RankProblem(np.array([1, 0]), np.zeros(2, dtype=np.intp), np.ones(2), 1.0)
+    gram = Declared(K, 0.05, sign)
+    proof = certify_ranking(problem, gram, beta, RankDual(gram.product_bound(beta).value, 1.0, np.empty(0)))
+    assert proof.kkt[name] >= 0.02 - 1e-12

@@ -1,5 +1,7 @@
 """The proof of kernel weights at any coefficients and weights, good or bad, against a hundred digits."""
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -67,6 +69,24 @@ def test_coefficients_of_copies_widen_it_enough():
         moved = np.array([np.linalg.norm(one.T @ delta) for one in F])
         assert extra(beta + delta) <= extra(beta, moved) * (1 + 1e-12)
         assert extra(beta, moved) > extra(beta)
+
+
+@pytest.mark.parametrize("missed", [2.0**-50, 1e-9, 1e-3])
+def test_the_sizes_are_those_of_the_feasible_point_beside_the_coefficients(missed):
+    """β = (a + τ, −a): sizes of (a, −a) and (a + τ, −a − τ), and a dual value not above the optimum, in fractions.
+
+    With (1, −1)K_m(1, −1)' = 4 and 5, p = 1 and bounds 9 and 2/5 the optimum is 2a − 5a²/2 = 2/5 at a = 2/5. At the
+    weights (1, 0) sample 1 alone can take the sum, which K_1 is all about.
+    """
+    matrices = [np.diag([4.0, 0.0]), np.diag([0.0, 5.0])]
+    problem = soft_margin(np.array([1.0, -1.0]), np.array([9.0, 0.4]))
+    beta = np.array([0.4 + missed, -0.4])
+    grams, weights = [gram_for(Precomputed(), K).proof for K in matrices], np.array([1.0, 0.0])
+    proof, _, s = machine_proof(problem, grams, beta, weights)
+    for a in map(Fraction, (-beta[1], beta[0])):
+        for m, size in enumerate((4 * a * a, 5 * a * a)):
+            assert Fraction(s.low[m]) <= size <= Fraction(s.high[m])
+    assert Fraction(with_weights(proof, WeightsProblem(1.0, np.ones(2)), weights, s).dual) <= Fraction(2, 5)
 
 
 def test_what_overflows_proves_nothing():

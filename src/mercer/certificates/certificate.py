@@ -128,7 +128,11 @@ class Certificate:
         return {**self.__dict__, "lagrangian": None}  # which has arrays over all samples
 
     def __post_init__(self) -> None:
-        """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller."""
+        """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller.
+
+        As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
+        in the gap that is handed over.
+        """
         safe = self.__dict__  # the values of a frozen object are set here, and nowhere else
         safe["primal"], safe["dual"] = _or(self.primal, math.inf), _or(self.dual, -math.inf)
         safe["violation"] = _or(self.violation, math.inf)

@@ -65,7 +65,6 @@ class Variables:
 def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variables) -> Certificate:
     """The certificate of all problems, or of the only one, for coefficients of copies that lack what `lacking` says."""
     parts = certificate.parts or (certificate,)
-    bias = np.array([max(map(abs, part.b), default=0.0) for part in parts])
     violation, gap = (np.array([getattr(part, name) for part in parts]) for name in ("violation", "gap"))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         size, s = np.abs(at.beta), at.r * at.spread(lacking.lengths)
@@ -73,7 +72,7 @@ def allowing_for_copies(certificate: Certificate, lacking: Lacking, at: Variable
         most = np.minimum(np.maximum(np.abs(at.lower), np.abs(at.upper)), size + (at.spread(violation) + s) / at.d)
         shift = at.largest(s) + lacking.curved
         loss = at.sums((most + 2 * size) * s) + lacking.lengths**2
-        loss += lacking.sums * (bias + at.largest(np.abs(at.p))) + _ROUNDOFF * (at.sums(most) * violation + gap)
+        loss += lacking.sums * at.largest(np.abs(at.p)) + _ROUNDOFF * (at.sums(most) * violation + gap)
         if lacking.curved.any():
             loss += lacking.curved * (violation + lacking.curved) * at.sums(1 / at.d)
     told = [
@@ -104,7 +103,7 @@ def joint_allowing_for_copies(
         s, size = r * lacking.lengths.max(), np.abs(beta)
         pairs = 1 if problem.shared else problem.n_classes - 1
         loss = float((size @ lacking.lengths) @ r + 2 * pairs * (problem.C @ s) + lacking.lengths @ lacking.lengths)
-        loss += float(lacking.sums @ (1 + np.abs(certificate.b)))
+        loss += float(lacking.sums.sum())  # of Σ_i β_{i,y_i}
     loss = math.inf if math.isnan(loss) else loss  # 0·∞
     moved = allowing_for(certificate, loss, 4 * float(s.max(initial=0.0)))
     box, equality = residuals

@@ -4,8 +4,12 @@
     dual   = Σ_i β_{i,y_i} − ½ Σ_k β_k'(K + shift)β_k
     gap    = primal − dual = Σ_i [C_i loss_i − Σ_k α_ik (e_ik − e_{i,y_i})],  every term ≥ 0
 
-with the biases of the problem. For the balanced problem the last equation needs Σ_i β_ik = 0, which is one of the
-listed conditions. It needs Σ_k β_ik = 0 as well: what rounding leaves of that sum, times e_{i,y_i}, joins the gap.
+with the biases of the problem. The last equation needs Σ_k β_ik = 0, and Σ_i β_ik = 0 for the balanced problem. Sums
+that miss zero, if only by rounding, belong to no feasible point. So `dual` is that of a feasible β + δ,
+
+    dual(β + δ) = dual(β) + Σ_ik δ_ik ([k = y_i] − (K + shift)β_k) − ½ Σ_k δ_k'(K + shift)δ_k
+
+and `gap`, which is never below primal − dual, is the distance from its value.
 
 A linear machine keeps w_k, which is X'β_k only up to rounding. Its f is Xw + b, and ½ Σ_k ‖w_k − X'β_k‖² joins the gap.
 """
@@ -21,6 +25,7 @@ from mercer.arrays import norm as norm_of
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
+from mercer.certificates.linear import longest
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Provable
 from mercer.gram.protocols import Rows
@@ -41,7 +46,7 @@ def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: floa
     u, precision = bounded_u(
         gram, lambda rows, level: gram.product_bound(beta, rows, level), undecided, lambda: np.asarray(beta.any(axis=1))
     )
-    return joint_certificate(problem, beta, u, PROOF[gram.positive_definite], precision), u.value
+    return joint_certificate(problem, beta, u, gram.reach, PROOF[gram.positive_definite], precision), u.value
 
 
 def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple[Floats, Certificate]:
@@ -53,34 +58,34 @@ def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple
         u.value[:, k], u.error[:, k] = rows.precise_product(W[k])
         lost = rounded * (norm_of(rest) + error)
         apart += lost * lost
-    return W, joint_certificate(problem, beta, u, "optimality", "float64", (norm_of(W.ravel()), math.sqrt(apart)))
+    kept = norm_of(W.ravel()), math.sqrt(apart)
+    return W, joint_certificate(problem, beta, u, longest(rows), "optimality", "float64", kept)
 
 
 def joint_certificate(
     problem: JointProblem,
     beta: Floats,
     at: Ball,
+    reach: Floats,
     gap_measures: Measures,
     precision: str,
     kept: tuple[float, float] = (0.0, 0.0),
 ) -> Certificate:
-    """The certificate of β with a u = Kβ that was computed from it.
+    """The certificate of β with a u = Kβ that was computed from it; |k_ij| is at most reach_i·reach_j.
 
     `kept` says that u comes from a w of this length instead, which is so far from the combination that β gives.
     """
     b, u = _biases(problem, beta), at.value
     e, wrong = problem.excess(u, b), _rounded(at, b)
     terms = problem.gap_terms(beta, e)
-    shares = terms + problem.gap_errors(beta, e, wrong)
     own, (length, apart) = (np.arange(problem.n), problem.y), kept
     # A free bias costs nothing, whatever Σ_i β_ik may miss of zero.
     energy = float((beta * (u + problem.shift * sums_of(beta))).sum())
     losses = problem.losses(e, wrong)
-    unbalanced = float((_missing(beta) * (np.abs(e[own]) + wrong[own] + 1 + losses / problem.C)).sum())
-    if problem.balanced:
-        unbalanced += (1 + _EPS) * float(np.abs(b) @ np.abs(sums_of(beta)))
+    lengths = np.sqrt(reach * reach + problem.shift) * (1 + gamma(4))
+    to_dual = _repair(problem, beta, e, wrong.max(axis=1) + lengths * apart, lengths)
     distance = 0.5 * apart * apart
-    primal, dual = 0.5 * energy + float(losses.sum()), float(beta[own].sum()) - 0.5 * energy - unbalanced
+    primal, dual = 0.5 * energy + float(losses.sum()), float(beta[own].sum()) - 0.5 * energy - to_dual
     dual -= 0.5 * apart * (length + apart)
     primal += 0.5 * apart * length
     summed = _EPS * problem.n * float((np.abs(beta) * (np.abs(u) + np.abs(b) + 1)).sum())
@@ -90,20 +95,92 @@ def joint_certificate(
     widest = 2 * float(wrong.max(initial=0.0))
     for name in ("primal feasibility", "complementary slackness"):
         kkt[name] += widest
-    gap = (float(shares.sum()) + unbalanced + distance) * (1 + problem.n * _EPS)
+    # The errors of e and what moving costs are in `primal` and `dual`, and so in their difference.
+    gap = (float(terms.sum()) + distance) * (1 + problem.n * _EPS)
     # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
     missed = distance / max(primal, np.finfo(float).tiny) if distance else 0.0
+    violation = float(problem.violations(beta, e, error=wrong).max(initial=missed))
     return Certificate(
         primal=primal,
         dual=dual,
         gap=gap,
-        violation=float(problem.violations(beta, e, error=wrong).max(initial=missed)),
+        violation=violation if to_dual < math.inf else math.inf,
         kkt=kkt,
         gap_measures=gap_measures,
         precision=precision,
         worst=int(np.argmax(terms)),
         b=tuple(b.tolist()),
     )
+
+
+def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengths: Floats) -> float:
+    """What moving β to feasible coefficients takes from the dual value at most.
+
+    1. The label's β takes what is missing in its row. Where the multipliers exceed the C_i that they share, by no more
+       than rounding, the largest one and the label's β fall by the excess.
+    2. For free biases multipliers are made smaller until the class sums are zero. The sums A_pq of the multipliers of
+       class p are a flow from p to q, and a class sum is what leaves the class less what enters it. Such a flow is a
+       circulation and routes from classes with too much to classes with too little, T = ½Σ|sums| in all. Without these
+       routes, of at most n_classes − 1 steps each, it is feasible. On a step from p to q one sample's multiplier takes
+       T, or, where none is that large, all of them take parts of it.
+
+    Coefficients outside of their bounds are not moved: the number is infinite. No excess is off by more than its row's
+    `error`, and no φ(x_i) is longer than `lengths` say.
+    """
+    own, m = (np.arange(problem.n), problem.y), problem.n_classes
+    alpha = -beta
+    alpha[own] = 0.0
+    over = _beyond(alpha, alpha.sum(axis=1), problem.C) if problem.shared else (alpha - problem.C[:, None]).max(axis=1)
+    allowed = gamma(4 * m) * problem.C if problem.shared else 0.0
+    if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (over <= allowed).all()):
+        return math.inf
+    over, heavy = np.maximum(over, 0.0), (own[0], alpha.argmax(axis=1))
+    bias = problem.b if problem.balanced and problem.b is not None else np.zeros(m)
+    slopes = 1 + bias - e
+    error = error + gamma(8) * (1 + np.abs(bias) + np.abs(e)).max(axis=1)
+    cost = length = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for entry, moved in ((own, _missing(beta) + over), (heavy, over)):
+            moves = moved > 0  # an infinite error counts only where something moves
+            cost += float(moved[moves] @ (np.abs(slopes[entry]) + error)[moves])
+            length += float(moved[moves] @ lengths[moves])
+        if problem.balanced:
+            total = (1 + gamma(m + 4)) * (0.5 * float(np.abs(_flow_sums(problem, alpha)).sum()) + float(over.sum()))
+            left = alpha * (1 - gamma(4))
+            left[heavy] -= over
+            # A multiplier and its label's β move together: φ(x_i) counts √2 times.
+            slopes, flow = np.abs(slopes - slopes[own][:, None]) + 2 * error[:, None], (m - 1) * total
+            steps = [
+                _dearest_step(alpha[rows], left[rows] >= total, slopes[rows], lengths[rows])
+                for rows in (np.flatnonzero(problem.y == p) for p in range(m))
+                if total > 0 and len(rows)
+            ]
+            cost += flow * max((slope for slope, _ in steps), default=0.0)
+            length += flow * 1.5 * max((long for _, long in steps), default=0.0)
+        cost = (cost + 0.5 * length * length) * (1 + gamma(2 * problem.n + 32))
+    return cost if cost < math.inf else math.inf  # what overflow left undefined may be anything
+
+
+def _dearest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
+    """The largest slope, and length, of making one class's multipliers smaller, whichever other class they are of.
+
+    For each other class the sample with enough of a multiplier and the least slope takes all; where there is none,
+    every sample may have to.
+    """
+    costs = np.where(enough, slopes, np.inf)
+    one = np.arange(len(alpha))[:, None] == costs.argmin(axis=0)
+    takes = np.where(costs.min(axis=0) < np.inf, one, alpha > 0)
+    return float(np.where(takes, slopes, 0.0).max()), float(np.where(takes, lengths[:, None], 0.0).max())
+
+
+def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:
+    """Σ_i β_ik of each class where the label's β is the sum of the multipliers, rounded once."""
+    sums = np.empty(problem.n_classes)
+    for k in range(problem.n_classes):
+        mine = problem.y == k
+        leaving, entering = alpha[mine], alpha[~mine, k]
+        sums[k] = math.fsum([*leaving[leaving > 0].tolist(), *(-entering[entering > 0]).tolist()])
+    return sums
 
 
 def _biases(problem: JointProblem, beta: Floats) -> Floats:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer.arrays import Floats, gamma
-from mercer.certificates.certificate import Certificate, weakest
+from mercer.certificates.certificate import EQUALITY, Certificate, weakest
 from mercer.certificates.dual import PROOF, certificate_of
 from mercer.gram.ball import LEAST, Ball
 from mercer.gram.gram import Provable
@@ -78,7 +78,11 @@ def _norm_above(values: Floats, p: float) -> float:
 def machine_proof(
     problem: DualProblem, grams: list[Provable], beta: Floats, weights: Floats, *, exact: bool = False
 ) -> tuple[Certificate, Floats, Ball]:
-    """Of one machine with K_θ: its certificate, u = K_θβ, and s_m = β'K_mβ of every kernel."""
+    """One machine's certificate with K_θ, u = K_θβ, and s_m = β'K_mβ of every kernel.
+
+    The certificate's dual value is that of a feasible point beside β, which is moved by no more than the sums of β
+    miss. So s_m is that of either point.
+    """
     c = problem.row_coefficients(beta, grams[0].n)
     parts = [gram.product_bound(c, level=gram.levels[-1] if exact else np.float64) for gram in grams]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -91,7 +95,15 @@ def machine_proof(
     # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²)
     squares = sum(weight * gram.reach**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
     reach = np.sqrt(squares) * (1 + gamma(len(grams) + 4))
-    return certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64"), u.value, s
+    certificate = certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64")
+    missed = certificate.kkt[EQUALITY] * len(problem.totals)
+    return certificate, u.value, _moved(s, missed * np.array([gram.reach.max(initial=0.0) for gram in grams]))
+
+
+def _moved(s: Ball, lengths: Floats) -> Ball:
+    """s_m of coefficients that have moved so that √s_m differs by no more than these lengths."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Ball(s.value, s.error + lengths * (2 * np.sqrt(np.maximum(s.high, 0.0)) + lengths) * (1 + gamma(8)))
 
 
 def _square(c: Floats, u: Ball) -> tuple[float, float]:
@@ -109,11 +121,9 @@ def with_weights(
 
     √s_m may be off by `moved` more: coefficients of copies are rounded shares of those that were certified.
     """
-    error = s.error
+    s = s if moved is None else _moved(s, moved)
     with np.errstate(over="ignore", invalid="ignore"):
-        if moved is not None:
-            error = error + moved * (2 * np.sqrt(np.maximum(s.high, 0.0)) + moved) * (1 + gamma(8))
-        high, low = np.maximum(s.value + error, 0.0), s.value - error
+        high, low = np.maximum(s.high, 0.0), s.low
         summed = gamma(2 * len(weights) + 4) * float(weights @ np.maximum(np.abs(low), high))
         inner, outer = float(weights @ low) - summed, float(weights @ high) + summed
     best, size = problem.dual_size(high), max(problem.size(weights), 1.0)

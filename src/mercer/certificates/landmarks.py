@@ -99,8 +99,9 @@ def certify_landmarks(
 ) -> Certificate:
     """One part per output, from gaps recomputed over the samples; `right` holds the norms ‖g‖.
 
-    The values are known up to `off`, twice that joins the gap, and `primal` and `dual` are bounds. How far the solution
-    is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual relative to ‖g‖.
+    The values are known up to `off`: `primal` and `dual` are bounds, and the gap has twice that through them. How far
+    the solution is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual
+    relative to ‖g‖.
     """
     size = np.sqrt(2 * lam * gap)
     relative = size / np.maximum(right, np.finfo(float).tiny)
@@ -110,7 +111,7 @@ def certify_landmarks(
             Certificate(
                 primal=float(primal[k] + off[k]),
                 dual=float(primal[k] - off[k] - gap[k]),
-                gap=float(gap[k] + 2 * off[k]),
+                gap=float(gap[k]),  # and at least the difference of the two
                 violation=float(relative[k]),
                 kkt={"normal equations": float(size[k]), ABOVE: float(gap[k])},
                 gap_measures=gap_measures,

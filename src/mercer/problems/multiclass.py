@@ -143,27 +143,5 @@ class JointProblem:
             alpha = -beta
             alpha[own] = self.C - beta[own]
             return np.asarray((alpha * slack).sum(axis=1))
-        return np.asarray(self._pairs(beta, e - e[own][:, None]).sum(axis=1))
-
-    def _pairs(self, beta: Floats, x: Floats) -> Floats:
-        """Weston–Watkins' share of each wrong class, C max(0, x) − αx, where x = e − e of the label."""
-        shares = (self.C[:, None] + beta) * np.maximum(x, 0.0) + beta * np.minimum(x, 0.0)
-        shares[np.arange(self.n), self.y] = 0.0
-        return np.asarray(shares)
-
-    def gap_errors(self, beta: Floats, e: Floats, error: Floats) -> Floats:
-        """How much larger each sample's share of the gap can be than at e, for any e within the error.
-
-        A share is convex in e. Crammer–Singer's grows by at most its subgradient at the other end times the error,
-        where only a class that can be the largest there counts as such; Weston–Watkins' is a sum over classes.
-        """
-        own = np.arange(self.n), self.y
-        if self.shared:
-            slope = beta.copy()
-            slope[own] -= self.C
-            rival = e + error >= (e - error).max(axis=1)[:, None]
-            change = np.where(rival, (np.abs(slope + self.C[:, None]) - np.abs(slope)) * error, -np.inf)
-            return np.asarray((np.abs(slope) * error).sum(axis=1) + change.max(axis=1))
-        x, reach = e - e[own][:, None], error + error[own][:, None]
-        here, *ends = (self._pairs(beta, at) for at in (x, x + reach, x - reach))
-        return np.asarray(np.maximum(np.maximum(*ends) - here, 0.0).sum(axis=1))
+        x = e - e[own][:, None]  # 0 for the label
+        return np.asarray(((self.C[:, None] + beta) * np.maximum(x, 0.0) + beta * np.minimum(x, 0.0)).sum(axis=1))

@@ -1,0 +1,76 @@
+"""Every error that a Gram matrix declares counts for any loss and penalty: claims that one sign of it makes false."""
+
+import numpy as np
+import pytest
+
+from certificates.test_error_terms import Declared, matrix
+from mercer.certificates.representer import certify_representer
+from mercer.losses import Squared
+from mercer.penalties import PENALTIES
+from mercer.problems.representer import RepresenterProblem
+
+ABOVE = "primal value above the optimum"
+# So far from y, and with so small a weight, a squared loss is linear: its gradient is −1 wherever f is.
+FAR = 1e9
+
+
+def linear_loss(n, lam, penalty):
+    loss = Squared()
+    unit = abs(float(loss.gradient(np.full(1, FAR), np.zeros(1))[0]))
+    return RepresenterProblem(np.full(n, FAR), np.full(n, 1 / unit), loss, lam, False, PENALTIES[penalty])
+
+
+@pytest.mark.parametrize("sign", ["up", "down", *range(4)])
+def test_a_solution_that_is_optimal_for_values_that_are_off(sign):
+    """c solves the equations of f̂ = Kc + e: how far it is from the optimum of Kc is second order in e."""
+    K, lam, y = matrix(6, seed=4), 0.3, np.random.default_rng(5).normal(size=6)
+    gram = Declared(K, 0.2, sign)
+    error = gram.product_bound(np.zeros(6)).value
+    scale = float(Squared().gradient(np.zeros(1), np.ones(1))[0])
+    A = scale * K + 2 * lam * np.eye(6)
+    c, best = np.linalg.solve(A, scale * (y - error)), np.linalg.solve(A, scale * y)
+
+    def value(c):
+        return float(Squared().value(y, K @ c).sum()) + lam * c @ K @ c
+
+    problem = RepresenterProblem(y, np.ones(6), Squared(), lam, False, PENALTIES["squared_norm"])
+    proof = certify_representer(problem, gram, c, 0.0)
+    assert value(c) - value(best) > 1e-4
+    assert proof.kkt[ABOVE] >= value(c) - value(best)
+
+
+class SecondProductOff(Declared):
+    """The first product is exact, and all others are off by `size`."""
+
+    def product_bound(self, c, rows=None, level=None):
+        self.told.append(1)
+        if len(self.told) == 1:
+            return Declared(self.K, 0.0, "up").product_bound(c)
+        return super().product_bound(c)
+
+
+def test_the_length_of_the_gradient_is_known_up_to_an_error():
+    """Linear losses −Σf: P − P* = ‖G‖²/4λ, where G = −1 + 2λc by coefficients."""
+    K, lam, c = matrix(6, seed=4), 0.5, np.linspace(0.1, 0.4, 6)
+    proof = certify_representer(linear_loss(6, lam, "squared_norm"), SecondProductOff(K, 0.3, "against β"), c, 0.0)
+    G = 2 * lam * c - 1
+    assert proof.kkt[ABOVE] >= G @ K @ G / (4 * lam) * (1 - 1e-6)
+
+
+def test_the_slope_along_f_is_known_up_to_an_error():
+    """Linear losses −Σf and λ‖f‖ with λ above ‖G‖: the optimum is f = 0, and P − P* = λ‖f‖ − Σf."""
+    K, c = matrix(6, seed=4), np.full(6, -1e-6)
+    lam = 2 * np.sqrt(K.sum())
+    proof = certify_representer(linear_loss(6, lam, "norm"), Declared(K, 0.01, "up"), c, 0.0)
+    f = K @ c
+    assert proof.kkt[ABOVE] >= lam * np.sqrt(c @ f) - f.sum()
+
+
+def test_the_slope_of_the_penalty_is_known_up_to_an_error():
+    """c is stationary if ‖f‖² = c'(Kc + e), and misses −1 + λc/‖f‖ = 0 with the true one."""
+    K, size = matrix(6, seed=4), 0.1
+    S = K.sum()
+    lam = 2 * np.sqrt(S)
+    t = 6 * size / (lam**2 - S)
+    proof = certify_representer(linear_loss(6, lam, "norm"), Declared(K, size, "up"), np.full(6, t), 0.0)
+    assert proof.violation >= abs(lam / np.sqrt(S) - 1) * (1 - 1e-6)
