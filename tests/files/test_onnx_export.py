@@ -147,3 +147,17 @@ def test_rows_beyond_float32_are_refused_for_what_they_are():
     np.testing.assert_array_equal(outputs(model, X * 1e60)[1], model.predict(X * 1e60))
     with pytest.raises(ValueError, match="a C file of dtype='float32' cannot"):
         export_c(model, dtype="float32")
+
+
+def test_a_multiple_of_an_affine_kernel_keeps_its_constant():
+    """Without a bias Σβ is not 0, so that the constant of the kernel counts."""
+    model = SVC(kernel=2.5 * kernels.Polynomial(degree=1, gamma=0.3, coef0=0.7), bias=False).fit(X[:100], y[:100])
+    expected = (2.5 * (0.3 * X @ X[model.support_].T + 0.7)) @ model.dual_coef_[0]
+    np.testing.assert_allclose(outputs(model, X)[0][:, 0], expected, rtol=1e-10)
+
+
+def test_rows_beyond_the_range_of_a_scaler_that_clips_are_tried_as_they_are():
+    """The figure of a C file is about the clipped rows, which have the outputs of the ends of the range."""
+    model = make_pipeline(MinMaxScaler(clip=True), SVC(gamma=1.0)).fit(X[:100], y[:100])
+    text = export_c(model, dtype="float64", X=X[:100] * 3 - 5)
+    assert float(text.split("by at most ")[1].split()[0]) < 1e-12
