@@ -7,7 +7,8 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from mercer import SVC, NystromRLS, export_c, kernels
+from mercer import SVC, NystromRLS, RLSRegressor, export_c, kernels
+from mercer.files.exported_parts import Parts
 from mercer.files.onnx_export import export_onnx, onnx_model
 
 pytest.importorskip("onnx")
@@ -161,3 +162,16 @@ def test_rows_beyond_the_range_of_a_scaler_that_clips_are_tried_as_they_are():
     model = make_pipeline(MinMaxScaler(clip=True), SVC(gamma=1.0)).fit(X[:100], y[:100])
     text = export_c(model, dtype="float64", X=X[:100] * 3 - 5)
     assert float(text.split("by at most ")[1].split()[0]) < 1e-12
+
+
+def test_large_answers_at_mixed_rows_do_not_hide_differences_at_vectors():
+    """f is small at rows near the axes, and larger at rows mixed from them."""
+    rows = np.array([[3.0, 0.1], [0.1, 3.0], [2.0, 0.1], [0.1, 2.0], [0.1, 0.1], [1.0, 0.1], [0.1, 1.0]])
+    kernel = kernels.Polynomial(degree=2, gamma=1.0, coef0=1.0)
+    parts = Parts.of(RLSRegressor(kernel=kernel, lam=1e-9).fit(rows, rows.prod(axis=1)))
+    tried = parts.rows_to_try("float64", "a file")
+    answers = parts.public.values(tried)
+    at_vectors = np.abs(answers[: len(rows)]).max()
+    assert np.abs(answers).max() > 2 * at_vectors
+    off = answers + np.where(np.arange(len(tried)) == 2, 0.05 * at_vectors, 0.0)[:, None]
+    assert parts.difference(tried, off) == pytest.approx(0.05)

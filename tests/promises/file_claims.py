@@ -147,7 +147,7 @@ def terms(model, rows):
 def lost_of_distances(model, rows):
     """Units of rounding that a distance may lose, beside the terms of f: in matrix products, and in x times a matrix.
 
-    A file takes distances from products only where γ‖z‖² is below 100; x times a matrix is rounded before differences
+    A file takes distances from products only where γ‖z‖² is below 1000; x times a matrix is rounded before differences
     are taken, in Python as in the file, but in another order.
     """
     machine = model[-1] if hasattr(model, "steps") else model
@@ -155,9 +155,9 @@ def lost_of_distances(model, rows):
     if recipe is None or recipe.inner != "sqdist":
         return 0.0
     if recipe.factor is None:
-        return 100.0
+        return 200.0
     seen = model[:-1].transform(rows) if hasattr(model, "steps") else rows
-    return 100.0 + np.linalg.norm(recipe.factor) * np.linalg.norm(seen, axis=1).max(initial=0.0)
+    return 200.0 + np.linalg.norm(recipe.factor) * np.linalg.norm(seen, axis=1).max(initial=0.0)
 
 
 def compare(drawn, medium, dtype, rows, decision, label, claimed, lost=0.0):

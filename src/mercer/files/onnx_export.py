@@ -23,8 +23,8 @@ from mercer.runtime.optional import require
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
 # The largest γ‖z‖², z a vector less the mean of all, at which ‖x‖² − 2⟨x, z⟩ + ‖z‖² may stand for ‖x − z‖²: rounding
-# then changes a Gaussian by some 10⁻¹³, for every x: far rows have k near 0, and at near ones ‖x‖ is about ‖z‖.
-_LARGEST_EXPONENT = 100.0
+# then changes a Gaussian by some 10⁻¹², for every x: far rows have k near 0, and at near ones ‖x‖ is about ‖z‖.
+_LARGEST_EXPONENT = 1000.0
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
