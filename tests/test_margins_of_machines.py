@@ -218,3 +218,24 @@ def test_a_compressed_joint_machine_has_no_planes_either():
     for one in (model, mercer.compress(model, 10)):
         with pytest.raises(ValueError, match="SVC with multiclass='crammer_singer' trains all classes jointly"):
             one.margins(X, y)
+
+
+def test_a_linear_machine_remembers_how_its_classes_were_trained(tmp_path):
+    """Parameters are for the next fit: margins are those of the fit there is, also after a file."""
+    joint = mercer.LinearSVC(multi_class="crammer_singer", bias="regularized").fit(IRIS, SPECIES)
+    apart = mercer.LinearSVC(bias="regularized").fit(IRIS, SPECIES)
+    seen = [part.rho for part in apart.margins(IRIS, SPECIES)]
+    joint.multi_class, apart.multi_class = "ovr", "crammer_singer"
+    mercer.save(joint, tmp_path / "joint.mercer")
+    for model in (joint, mercer.load(tmp_path / "joint.mercer")):
+        with pytest.raises(ValueError, match="multi_class='crammer_singer' trains all classes jointly"):
+            model.margins(IRIS, SPECIES)
+    assert [part.rho for part in apart.margins(IRIS, SPECIES)] == seen
+
+
+@pytest.mark.parametrize("note", [{"multi_class": "other"}, {"multi_class": ["ovr"]}, {}, "ovr"])
+def test_a_false_note_of_a_linear_machine_is_not_saved(note, tmp_path):
+    model = mercer.LinearSVC().fit(IRIS, SPECIES)
+    model._trained_as_ = note
+    with pytest.raises((TypeError, ValueError), match="_trained_as_ must be the multi_class of a fit"):
+        mercer.save(model, tmp_path / "m.mercer")

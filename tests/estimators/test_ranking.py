@@ -7,8 +7,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import roc_auc_score
 
-from mercer import SVC, LinearSVC, RankSVM
+from mercer import SVC, LinearSVC, RankSVM, tune
 from mercer.certificates.ranking import certify_ranking
 from mercer.gram import gram_for
 from mercer.gram.ball import Ball
@@ -239,3 +241,23 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_ranked():
 def test_a_missing_group_is_refused(missing):
     with pytest.raises(ValueError, match=r"qid has no value in 2 of 4 rows \(the first: 1\)"):
         RankSVM().fit(np.arange(4.0)[:, None], np.arange(4), qid=[1, missing, 1, missing])
+
+
+@pytest.mark.filterwarnings("ignore:RankSVM.score is the share")
+def test_the_score_of_no_pair_is_undefined():
+    """NaN and a warning, as scikit-learn's roc_auc_score answers to one class."""
+    X, y, qid = problem()
+    model = RankSVM(kernel="linear").fit(X, y, qid=qid)
+    with pytest.warns(UndefinedMetricWarning):
+        assert np.isnan(roc_auc_score(np.ones(3), np.arange(3)))
+    undefined = [
+        {"y": np.ones(60)},
+        {"y": np.arange(60), "qid": np.arange(60)},
+        {"y": np.arange(60), "sample_weight": np.eye(60)[0]},
+    ]
+    for given_as in undefined:
+        with pytest.warns(UndefinedMetricWarning, match="there is no pair"):
+            assert np.isnan(model.score(X, **given_as))
+    with pytest.warns(UserWarning, match="no cell has a score that is a number in every fold.*a ranking two samples"):
+        found = tune(RankSVM(kernel="linear"), X, np.where(qid == 1, 0, y), qid=qid, grid={"C": [1.0]}, cv=4)
+    assert np.isnan(found.cv_results_["mean_test_score"]).all()

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris, load_wine, make_classification
 import mercer
 from mercer import SVC, kernels
 from mercer.errors import ModelFormatError
+from mercer.files.liblinear_model import write_liblinear_model
 from mercer.files.libsvm_estimator import (
     estimator_from_libsvm,
     libsvm_from_estimator,
@@ -22,6 +23,7 @@ from mercer.files.libsvm_model import (
     read_libsvm_model,
     write_libsvm_model,
 )
+from mercer.files.svmlight_model import write_svmlight_model
 
 TWO = """svm_type c_svc
 kernel_type rbf
@@ -327,3 +329,18 @@ def test_what_a_libsvm_file_cannot_hold(machine, message):
 def test_a_single_class_is_no_estimator():
     with pytest.raises(ValueError, match="single class"):
         estimator_from_libsvm(parse(OTHERS["one label"]))
+
+
+@pytest.mark.parametrize(
+    ("write", "kind", "maker"),
+    [
+        (write_libsvm_model, "LibsvmModel", "libsvm_from_estimator"),
+        (write_svmlight_model, "LibsvmModel", "libsvm_from_estimator"),
+        (write_liblinear_model, "LiblinearModel", "liblinear_from_estimator"),
+    ],
+)
+def test_an_estimator_is_no_model_of_a_file(write, kind, maker, tmp_path):
+    machine = SVC().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(TypeError, match=rf"written from a {kind}, and this is a SVC; make one with \S+\.{maker}"):
+        write(machine, tmp_path / "m.model")
+    assert list(tmp_path.iterdir()) == []

@@ -487,3 +487,15 @@ def test_a_decimal_comma_in_a_frame_is_told():
     table = pd.DataFrame({"amount": ["43,85", "7", "16,05", None] * 6})
     with pytest.raises(ValueError, match=r"holds '43,85': in a frame, numbers with a comma are texts; .*decimal=','"):
         mercer.tabular(mercer.SVC()).fit(table, ["a", "b"] * 12)
+
+
+def test_a_dask_frame_is_refused_and_its_table_is_not():
+    dd = pytest.importorskip("dask.dataframe")
+    table = pd.DataFrame({"npartitions": np.arange(20.0), "plan": ["basic", "pro"] * 10})
+    y, frame = np.arange(20) % 3, dd.from_pandas(table, npartitions=2)
+    with pytest.raises(TypeError, match=r"Dask frame has its partitions elsewhere: call its compute\(\) first"):
+        mercer.tabular(mercer.SVC()).fit(frame, y)
+    model = mercer.tabular(mercer.SVC()).fit(table, y)
+    with pytest.raises(TypeError, match="Dask frame"):
+        model.predict(frame)
+    np.testing.assert_array_equal(model.predict(frame.compute()), model.predict(table))

@@ -197,3 +197,14 @@ def test_columns_in_another_order_are_refused(model, target):
     assert model.insight(frame, target).risks == expected.risks
     with pytest.raises(ValueError, match="feature names"):
         model.insight(frame[["b", "a", "c"]], target)
+
+
+def test_risks_of_a_gaussian_process_name_the_function_that_they_are_of():
+    model = mercer.GaussianProcessClassifier(optimise=False).fit(X, Y)
+    found, s = model.insight(X, Y), np.where(Y == "yes", 1, -1)
+    mean = np.ravel(model.latent_mean_and_variance(X)[0])
+    assert found.risks["hinge"] == pytest.approx(np.maximum(0, 1 - s * mean).mean())
+    assert found.risks["ramp"] == pytest.approx(np.clip(1 - s * mean, 0, 1).mean())
+    assert found.risks["hinge"] != pytest.approx(np.maximum(0, 1 - s * model.decision_function(X)).mean(), rel=1e-3)
+    assert "latent mean, whose risks these are, not decision_function's" in str(found)
+    assert "function " not in str(mercer.SVC().fit(X, Y).insight(X, Y)).split("bias")[0]

@@ -483,9 +483,14 @@ ENGINES = [
         "dask",
         "Dask",
         engine_tools.on_dask,
-        "Dask arrays in uneven chunks on two processes, and Dask frames for tables: f of the host.",
+        "Dask arrays in uneven chunks on two processes: f of the host.",
         ("Dask",),
-        (Refusal(strings, "there are no arrays of them", absent=True),),
+        (
+            Refusal(strings, "there are no arrays of them", absent=True),
+            Refusal(
+                fact("table"), "a table is read in memory; call `compute()` of a Dask frame", r"compute\(\)", "Dask"
+            ),
+        ),
     ),
 ]
 

@@ -28,10 +28,10 @@ from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_sca
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassifierMethods, ClassWeight
-from mercer.fitting.pipeline.state import Array, fitted
+from mercer.fitting.pipeline.state import Array, Tested, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
-from mercer.fitting.reports.dual_margins import without_planes
+from mercer.fitting.reports.dual_margins import trained_as, without_planes
 from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
@@ -43,6 +43,11 @@ _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _DUALS = (True, False, "auto")
 _MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
+
+
+def _is_note(value: Any, _: Any) -> bool:
+    """Tell whether a file's note of what a fit used is one that `LinearSVC._conclude` could have made."""
+    return isinstance(value, dict) and value.keys() == {"multi_class"} and value["multi_class"] in _MULTI_CLASS
 
 
 @shared_docs
@@ -105,6 +110,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     FITTED = fitted(
         coef_=Array("outputs", "features", required=True),
         class_weight_=Array("classes"),
+        _trained_as_=Tested(must="be the multi_class of a fit", holds=_is_note),
     )
 
     C: float = 1.0
@@ -146,6 +152,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem | JointProblem]) -> None:
+        self._trained_as_ = {"multi_class": self.multi_class}
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -153,8 +160,9 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         self.coef_, self.intercept_ = freeze(w), freeze(b)
 
     def _planes(self) -> list[Pair]:
-        if self._joint and len(self.classes_) > 2:
-            raise ValueError(without_planes(self, "multi_class", self.multi_class, "'ovr'"))
+        multi_class = trained_as(self, "multi_class", "ovr")
+        if multi_class != "ovr" and len(self.classes_) > 2:
+            raise ValueError(without_planes(self, "multi_class", multi_class, "'ovr'"))
         return super()._planes()
 
 

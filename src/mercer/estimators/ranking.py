@@ -14,6 +14,7 @@ from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.fitting.reports.ordered_pairs import share_of_ordered_pairs
 from mercer.parameters import positive
 from mercer.problems.ranking import RankProblem
 from mercer.runtime.refitting import blank_copy
@@ -126,19 +127,16 @@ class RankSVM(RepresentedMachine):
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:
         """The share of pairs in the right order; two equal f(x) count as half a pair.
 
+        NaN, with scikit-learn's UndefinedMetricWarning, where no two samples of a group differ in y: there is no pair.
+
         Parameters
         ----------
         X, y, sample_weight, qid : as in `fit`
         """
         f = self.predict(placed(X))
         _, (level, group) = _levels(on_host(y), on_host(qid))
-        problem = RankProblem(level, group, samples.weights(on_host(sample_weight), len(f)), 1.0)
-        weight = problem.weight[:, None]
-        wrong, behind, pairs = (
-            float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])
-            for limit in (f, np.nextafter(f, -np.inf), np.full(len(f), -np.inf))
-        )
-        return 1.0 - 0.5 * (wrong + behind) / pairs if pairs else 1.0
+        weight = samples.weights(on_host(sample_weight), len(f))
+        return share_of_ordered_pairs(RankProblem(level, group, weight, 1.0), f)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

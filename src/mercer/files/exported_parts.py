@@ -121,6 +121,7 @@ class Parts:
     decides: str  # "values", "sign", "largest", "votes" or "scores"
     labels: Any  # of the classes; −1 and 1 for novelty; None for numbers
     examples: Floats  # rows like those to come, before any scaling, at which the file's arithmetic is tried
+    around: Floats  # rows mixed from the vectors, where the machine was not trained, to try it at as well
     has_rows: bool  # whether they tell how large rows are: a machine that is w alone has none
     told_rows: bool  # whether they were given
     public: Public  # the model's own answers, which the file is to give
@@ -156,7 +157,7 @@ class Parts:
         if expansion is not None and recipe is not None:
             vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
-            examples = before(scalings, _some(vectors))
+            examples, around = (before(scalings, rows) for rows in (_some(vectors), _mixed_rows(_some(vectors))))
             has_rows = _straight(recipe) is None or "_compression_" not in vars(machine)
         else:
             # ⟨w, x⟩ + b: each output has its own w for a vector.
@@ -164,6 +165,7 @@ class Parts:
             coefficients, b = sp.identity(len(vectors), format="csr"), np.atleast_1d(machine.intercept_)
             shape = (_MOST_EXAMPLES, vectors.shape[1]) if scalings else (0, 0)
             examples = before(scalings, np.random.default_rng(0).standard_normal(shape))
+            around = np.zeros((0, n_features))
             has_rows = bool(scalings)
         mean, scale = asked.unit
         if np.ndim(scale):
@@ -177,6 +179,7 @@ class Parts:
             if table is not None:
                 X = np.column_stack([asked.column(X, asked.names.index(name)) for name in used_columns(table)])
             examples = _some(_rows(X, n_features))
+            around = np.zeros((0, n_features))
         ball = machine.F_LESS_OWN
         line = _straight(recipe)
         if line is not None and not ball:
@@ -201,6 +204,7 @@ class Parts:
             decides=decides,
             labels=labels,
             examples=examples,
+            around=around,
             has_rows=has_rows or X is not None,
             told_rows=X is not None,
             public=Public.of(asked, table),
@@ -210,18 +214,32 @@ class Parts:
         parts.check(medium)
         return parts
 
-    @property
-    def rows_to_try(self) -> Floats:
-        """The examples, or, of a machine that has none, rows of standard normal numbers."""
-        if len(self.examples):
-            return self.examples
-        return np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
+    def rows_to_try(self, dtype: str, medium: str) -> Floats:
+        """The examples, or, of a machine that has none, rows of standard normal numbers; then the mixed rows."""
+        rows = self.examples
+        if not len(rows):
+            rows = np.random.default_rng(0).standard_normal((_MOST_EXAMPLES, self.n_features))
+        rows = np.vstack([rows, self.around])
+        with np.errstate(over="ignore", under="ignore"):
+            held = rows.astype(dtype)
+        if not np.isfinite(held).all():
+            raise ValueError(
+                f"{medium} cannot take the rows of {self.told}: they have entries up to {np.abs(rows).max():.3g}, and "
+                f"the largest {dtype} is {np.finfo(dtype).max:.3g}; use dtype='float64', or train on features of "
+                "another unit"
+            )
+        return held
+
+    def difference(self, rows: Floats, found: Floats) -> float:
+        """The larger share by which outputs are off: at the examples beside their largest, or at all rows tried."""
+        n = len(rows) - len(self.around)
+        return max(self.public.difference(rows[:n], found[:n]), self.public.difference(rows, found))
 
     def check(self, medium: str) -> None:
         """Refuse a model whose public method answers other values than these parts make, in float64."""
-        rows = self.rows_to_try
+        rows = self.rows_to_try("float64", medium)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            off = self.public.difference(rows, self.outputs(rows, np.float64))
+            off = self.difference(rows, self.outputs(rows, np.float64))
         name = type(self.public.model).__name__
         if not off <= LARGEST_DIFFERENCE:
             raise TypeError(
@@ -294,6 +312,17 @@ def _some(rows: Floats) -> Floats:
         return rows
     spread = rows[:: math.ceil(len(rows) / (_MOST_EXAMPLES - 1))]
     return np.vstack([spread, rows[[np.abs(rows).max(axis=1).argmax()]]])
+
+
+def _mixed_rows(rows: Floats) -> Floats:
+    """Rows halfway between a row and its nearest, and rows whose every entry comes from another row of its column."""
+    if not len(rows):
+        return rows
+    half = rows[: _MOST_EXAMPLES // 2]
+    with np.errstate(over="ignore", invalid="ignore"):
+        apart = np.array([((rows - x) ** 2).sum(axis=1) for x in half])
+    nearest = np.where(apart > 0, apart, np.inf).argmin(axis=1)
+    return np.vstack([0.5 * half + 0.5 * rows[nearest], np.random.default_rng(0).permuted(rows, axis=0)[: len(half)]])
 
 
 def before(scalings: list[Scaling], rows: Floats) -> Floats:
@@ -371,7 +400,9 @@ def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], F
     if not len(vectors):
         return scalings, vectors
     centre = vectors.mean(axis=0)
-    if not (np.abs(centre) > np.ptp(vectors, axis=0)).any():
+    # Only in columns where a vector less the centre is exact: all of them lie between half and twice of it.
+    centre = np.where(np.abs(centre) > 2 * np.ptp(vectors, axis=0), centre, 0.0)
+    if not centre.any():
         return scalings, vectors
     return [*scalings, Scaling(centre, np.ones(len(centre)))], vectors - centre
 

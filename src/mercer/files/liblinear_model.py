@@ -24,7 +24,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.model import Estimator, Facts, Model
+from mercer.files.model import Estimator, Facts, Model, check_model
 from mercer.files.model_text import as_float, line_of, split_at
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def write_liblinear_model(model: LiblinearModel, path: str | os.PathLike[str]) -
     path : str or path-like
         The file.
     """
+    check_model(model, LiblinearModel, "mercer.files.liblinear_estimator.liblinear_from_estimator")
     with replacing(path) as file:
         file.write(format_liblinear_model(model))
 

@@ -33,7 +33,7 @@ from mercer.data.labels import every_pair, plane_coefficients, votes, winner
 from mercer.engine import configured
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
-from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
+from mercer.files.model import Estimator, Facts, Model, check_model, margins_told, pair_names
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel, kernel_named
 from mercer.kernels.matrices import dense
@@ -280,6 +280,7 @@ def write_libsvm_model(model: LibsvmModel, path: str | os.PathLike[str]) -> None
     path : str or path-like
         The file.
     """
+    check_model(model, LibsvmModel, "mercer.files.libsvm_estimator.libsvm_from_estimator")
     with replacing(path) as file:
         file.write(format_libsvm_model(model))
 

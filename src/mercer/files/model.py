@@ -19,6 +19,15 @@ Facts = dict[str, Any]  # what is told of a model, by name
 Estimator = Any  # of mercer or scikit-learn, fitted
 
 
+def check_model(model: Any, kind: type[Model], maker: str) -> None:
+    """Refuse what is no model of this kind, such as the estimator that one is made from."""
+    if not isinstance(model, kind):
+        raise TypeError(
+            f"a file is written from a {kind.__name__}, and this is a {type(model).__name__}; make one with "
+            f"{maker}(model)"
+        )
+
+
 class Model(ABC):
     """A model; what most formats do not have is None here."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import mercer
-from mercer.arrays import is_sparse
+from mercer.arrays import Floats, is_sparse
 from mercer.data.labels import every_pair
 from mercer.files.atomic_write import replacing
 from mercer.files.exported_parts import LARGEST_DIFFERENCE, Parts, Scaling, is_text
@@ -22,6 +22,9 @@ from mercer.kernels.recipe import ended
 from mercer.runtime.optional import require
 
 _INPUTS = {"float64": "DOUBLE", "float32": "FLOAT"}
+# The largest γ‖z‖², z a vector less the mean of all, at which ‖x‖² − 2⟨x, z⟩ + ‖z‖² may stand for ‖x − z‖²: rounding
+# then changes a Gaussian by some 10⁻¹², for every x: far rows have k near 0, and at near ones ‖x‖ is about ‖z‖.
+_LARGEST_EXPONENT = 1000.0
 
 
 def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float64") -> None:
@@ -47,8 +50,10 @@ def export_onnx(model: Any, path: str | os.PathLike[str], *, dtype: str = "float
 
     Notes
     -----
-    The file's values are compared with the model's own while it is written, and its `doc_string` says how far apart
-    they are. A row whose f is 0 to rounding, such as a support vector on the boundary, may get the other label.
+    The file's values are compared with the model's own while it is written, at the model's vectors and at rows mixed
+    from them, and its `doc_string` says how far apart they are. A row whose f is 0 to rounding, such as a support
+    vector on the boundary, may get the other label. Distances come from matrix products where these keep their digits,
+    and else from differences, column by column, which takes longer.
     """
     content = onnx_model(model, dtype=dtype).SerializeToString()
     with replacing(path) as file:
@@ -81,10 +86,10 @@ def _told(made: Any, parts: Parts, dtype: str) -> str:
     """How far the graph's values are from those of the model's public method, computed by onnx itself."""
     from onnx.reference import ReferenceEvaluator
 
-    rows = parts.rows_to_try.astype(dtype)
+    rows = parts.rows_to_try(dtype, f"an ONNX file of dtype={dtype!r}")
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         answers: Any = ReferenceEvaluator(made).run(["decision"], {"X": rows})
-    off = parts.public.difference(rows.astype(np.float64), answers[0])
+    off = parts.difference(rows.astype(np.float64), answers[0])
     if not off <= LARGEST_DIFFERENCE:
         raise TypeError(
             f"an ONNX file would not compute what {parts.told} answers: matrix products lose the digits of its kernel "
@@ -198,29 +203,49 @@ def _outputs(graph: _Graph, parts: Parts, values: str) -> tuple[str, str]:
         length = graph.add("ReduceL2", [values], axes=[1], keepdims=1)
         none = graph.add("Equal", [length, graph.constant(0.0)])
         values = graph.add("Div", [values, graph.add("Where", [none, graph.constant(1.0), length])])
-    if recipe.inner == "sqdist":
-        # Around the middle of the vectors, so that an offset of the data cancels before it is squared.
-        centre = vectors.mean(axis=0) if len(vectors) else np.zeros(vectors.shape[1])
-        vectors = vectors - centre
-        values = graph.add("Sub", [values, graph.constant(centre)])
     # Runtimes may turn a product with a number that follows a matrix product into a float32 factor of it; the 2 of a
     # distance survives that, γ would not.
     gamma, numbers = (recipe.numbers[0], (1.0, *recipe.numbers[1:])) if recipe.numbers else (1.0, ())
-    t = graph.add("MatMul", [values, graph.constant((vectors if recipe.inner == "sqdist" else gamma * vectors).T)])
-    square = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
     if recipe.inner == "sqdist":
-        both = graph.add("Add", [square, graph.constant((vectors**2).sum(axis=1))])
-        t = graph.add("Sub", [both, graph.times(t, 2.0)])
-        t = graph.times(graph.add("Max", [t, graph.constant(0.0)]), gamma)
+        t = graph.times(_squared_distances(graph, values, vectors, gamma), gamma)
+    else:
+        t = graph.add("MatMul", [values, graph.constant((gamma * vectors).T)])
     K = ended(recipe.ending, numbers, t, graph)
     alone = _is_identity(parts.table)  # of a linear machine: each output has one vector, its w
     sums = K if alone else graph.add("MatMul", [K, graph.constant(dense(parts.table))])
     f = graph.add("Add", [sums, graph.constant(parts.offset)])
     if not parts.ball:
         return f, ""
-    with_itself = graph.times(square, 0.0 if recipe.inner == "sqdist" else gamma)
+    if recipe.inner == "sqdist":
+        return f, graph.constant(recipe.scale + recipe.constant)
+    with_itself = graph.times(graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1), gamma)
     own_value = graph.times(ended(recipe.ending, numbers, with_itself, graph), recipe.scale)
     return f, graph.plus(own_value, recipe.constant)
+
+
+def _squared_distances(graph: _Graph, values: str, vectors: Floats, gamma: float) -> str:
+    """‖x − z‖² of every row and vector: by matrix products where they keep the digits of γ‖x − z‖²."""
+    centre = vectors.mean(axis=0)  # so that an offset that all rows have in common cancels before it is squared
+    with np.errstate(over="ignore"):
+        squares = ((vectors - centre) ** 2).sum(axis=1)
+    if not abs(gamma) * squares.max() <= _LARGEST_EXPONENT:
+        return _summed_differences(graph, values, vectors)
+    values = graph.add("Sub", [values, graph.constant(centre)])
+    products = graph.add("MatMul", [values, graph.constant((vectors - centre).T)])
+    own = graph.add("ReduceSumSquare", [values], axes=[1], keepdims=1)
+    both = graph.add("Add", [own, graph.constant(squares)])
+    return graph.add("Max", [graph.add("Sub", [both, graph.times(products, 2.0)]), graph.constant(0.0)])
+
+
+def _summed_differences(graph: _Graph, values: str, vectors: Floats) -> str:
+    """Σ_j (x_j − z_j)², one column after another, so that no more than rows × vectors numbers are held at a time."""
+    total = ""
+    for j, column in enumerate(vectors.T):
+        of_rows = graph.add("Gather", [values, graph.constant([j])], axis=1)
+        difference = graph.add("Sub", [of_rows, graph.constant(column[None])])
+        square = graph.add("Mul", [difference, difference])
+        total = graph.add("Add", [total, square]) if total else square
+    return total
 
 
 def _is_identity(table: Any) -> bool:

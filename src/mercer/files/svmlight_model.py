@@ -24,6 +24,7 @@ import numpy as np
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, SVM_TYPES, LibsvmModel
+from mercer.files.model import check_model
 from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
 
 # After the first line, what each line's comment begins with.
@@ -107,6 +108,7 @@ def write_svmlight_model(model: LibsvmModel, path: str | os.PathLike[str], n_doc
     n_documents : int, optional
         How many rows it was trained on, which the file tells; default: its support vectors.
     """
+    check_model(model, LibsvmModel, "mercer.files.libsvm_estimator.libsvm_from_estimator")
     if model.label not in (None, (1, -1), (-1, 1)) or model.kernel_type not in _TYPES or len(model.rho) != 1:
         raise TypeError(
             f"SVMlight's files hold one function with the kernels {', '.join(_TYPES)}, of a regression, of one class "

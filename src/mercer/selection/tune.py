@@ -335,7 +335,10 @@ def _tell_nothing(search: Search, refit: bool) -> None:
     cells = search.cells
     if not cells.errors:
         if time.monotonic() < search.deadline:
-            told = "no cell has a score that is a number in every fold (R² needs two rows in each, and finite targets)"
+            told = (
+                "no cell has a score that is a number in every fold (R² needs two rows in each, and finite targets; a "
+                "ranking two samples of a query that differ in y)"
+            )
             warn_user(told, UserWarning)
         elif not cells.complete:
             warn_user(

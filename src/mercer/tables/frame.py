@@ -49,6 +49,11 @@ def frame_of(X: Any) -> Frame:
     if isinstance(X, Frame):
         return X
     categories: list[Any] = []
+    if hasattr(X, "columns") and hasattr(type(X), "__dask_graph__"):
+        raise TypeError(
+            "tabular() reads a table that is in memory, and this Dask frame has its partitions elsewhere: call its "
+            "compute() first, or train the machine itself on a Dask array of numbers"
+        )
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         categories = [name for name, dtype in zip(X.columns, X.dtypes, strict=True) if dtype == "category"]
         names, columns = list(X.columns), [_of_pandas(X.iloc[:, j]) for j in range(X.shape[1])]

@@ -60,7 +60,8 @@ class Insight:
     enclosing_radius : float or None
         R of the smallest ball; None for more samples than a matrix is made for, or a kernel that is not definite.
     risks : dict
-        Empirical risks by the name of the loss.
+        Empirical risks by the name of the loss, of the function that `margins.function` names: the latent mean of
+        `GaussianProcessClassifier`, not its `decision_function`.
     complexity : Complexity or Bound
         R̂ of the ball ‖w‖ ≤ ‖w‖ of this machine; only its bound where there are many samples.
     bounds : dict
@@ -132,6 +133,10 @@ class Insight:
     def _numbers(self) -> list[str]:
         lines = [self.name] if self.name else []
         lines.append(f"samples                 {self.n}, {self.n_features} features")
+        if self.margins is not None and self.margins.function != "f":
+            lines.append(
+                f"function                {self.margins.function}, whose risks these are, not decision_function's"
+            )
         lines.append(f"|w|                     {self.norm:.6g}, bias {self.b:.6g} ({self.bias})")
         if self.margins is not None:
             smallest = self.margins.geometric_margin

@@ -101,11 +101,12 @@ def export_c(
         body, (rows, found) = fixed_point_body(parts, name), fixed_point_outputs(parts)
     else:
         body, (rows, found) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
-    off = parts.public.difference(rows, found)
+    off = parts.difference(rows, found)
     if not off <= LARGEST_DIFFERENCE:
         raise ValueError(
-            f"{dtype} is too coarse for this model: at its own vectors the outputs would be off by {off:.2g} of the "
-            "largest; standardise the features before training, or export with dtype='float64'"
+            f"a C file of dtype={dtype!r} is too coarse for this model: at its own vectors, or at rows mixed from "
+            f"them, the outputs would be off by {off:.2g} of the largest; standardise the features before training, "
+            "or export with dtype='float64'"
         )
     text = "\n".join([*_head(parts, dtype, off), *body, ""])
     if path is not None:
@@ -116,7 +117,7 @@ def export_c(
 
 def _head(parts: Parts, dtype: str, off: float) -> list[str]:
     needs = "no libraries" if dtype == "fixed32" else "no library but math.h"
-    n = len(parts.examples)
+    n = len(parts.examples) + len(parts.around)
     tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
     end = _largest_entry(parts) if dtype == "float32" else None
     ends = f"   Entries of rows may be up to {end or 0:g} in size; beyond, float overflows and labels may be others."
@@ -252,11 +253,12 @@ _HALF_LARGEST = 0.5 * float(np.finfo(np.float32).max)
 
 
 def _float_outputs(parts: Parts, dtype: str) -> tuple[Floats, Floats]:
-    """The examples as rows of float or double, and the outputs that a file of this type computes of them."""
-    kind = np.float64 if dtype == "float64" else np.float32
+    """The rows to try as float or double, and the outputs that a file of this type computes of them."""
+    if not len(parts.examples):
+        return parts.examples, parts.outputs(parts.examples, np.float64)
+    rows = parts.rows_to_try(dtype, f"a C file of dtype={dtype!r}").astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        rows = parts.examples.astype(kind).astype(np.float64)
-        return rows, parts.outputs(rows, kind)
+        return rows, parts.outputs(rows, np.dtype(dtype).type)
 
 
 def _largest_entry(parts: Parts) -> float | None:

@@ -68,10 +68,10 @@ def fixed_point_body(parts: Parts, name: str) -> list[str]:
 
 
 def fixed_point_outputs(parts: Parts) -> tuple[Floats, Floats]:
-    """The examples, rounded, and their outputs, with vectors, kernel values and coefficients rounded."""
+    """The examples and mixed rows, rounded, and their outputs, with vectors, kernel values and coefficients rounded."""
     table, b = dense(parts.table), parts.offset
     formats = _formats(parts, table, b)
-    given = np.rint(np.ldexp(parts.examples, formats.row))
+    given = np.rint(np.ldexp(np.vstack([parts.examples, parts.around]), formats.row))
     end = 2.0**formats.room - 1
     seen, bits = np.clip(given, -end, end), formats.row
     for scaling in parts.scalings:

@@ -17,7 +17,10 @@ def number(value: float, dtype: str) -> str:
     with np.errstate(over="ignore"):
         narrow = np.float32(value)
     if not np.isfinite(narrow):
-        raise ValueError(f"{value:g} is beyond float32; export with dtype='float64', or scale the features")
+        raise ValueError(
+            f"a C file of dtype='float32' cannot hold {value:g}, which is beyond float32; export with dtype='float64', "
+            "or scale the features"
+        )
     return f"{narrow!s}f"
 
 
