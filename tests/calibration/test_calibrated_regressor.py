@@ -198,7 +198,7 @@ def test_bad_requests_are_answered() -> None:
         SVR().fit(X, X).calibrate(X, X)
     with pytest.raises(MemoryError, match="cache_size"):
         RLSRegressor(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
-    with pytest.raises(MemoryError, match=r"leaving out each of \d+ support vectors takes .* cache_size=0.001"):
+    with pytest.raises(MemoryError, match=r"leaving out each of \d+ samples that change f takes .* cache_size=0.001"):
         SVR(cache_size=0.001).fit(X, y).calibrate(X, y, cv="leave-one-out")
     SVR(cache_size=0.01).fit(X, y).calibrate(X, y, cv="leave-one-out")  # at most 8 · 20 · 21 bytes
 

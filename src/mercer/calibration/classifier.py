@@ -105,9 +105,9 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         one_of("method", self.method, tuple(METHODS))
         X, sample_weight = placed(X), on_host(sample_weight)
         labels, y = machine.classes_, one_target(y, machine)
-        codes = codes_among(labels, y)
-        weight = samples.weights(sample_weight, len(codes))
-        counted = weight > 0
+        weight = samples.weights(sample_weight, len(y))
+        counted, codes = weight > 0, np.zeros(len(y), dtype=np.intp)
+        codes[counted] = codes_among(labels, y[counted])  # a class of weight 0 is none of the machine's
         absent = np.setdiff1d(np.arange(len(labels)), codes[counted])
         if len(absent):
             label = labels.tolist()[absent[0]]

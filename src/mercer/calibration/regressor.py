@@ -115,6 +115,9 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, weight: Floats | None) -> None:
         counted = np.ones(len(y)) if weight is None else weight
         splits = splits_of_counted(self.cv, counted, lambda rows: splits_of(check_cv(self.cv), y[rows], self.cv))
+        n = np.count_nonzero(counted)
+        if any(np.count_nonzero(counted[np.r_[train, test]]) < n for train, test in splits):
+            self._unproven_ = "a fold does not train on all the samples that it does not leave out"
         residuals, fold = np.full(len(y), np.nan), np.zeros(len(y), dtype=np.intp)
         self._folds_ = []
         lines = FoldLines(self.verbose, len(splits))
@@ -144,7 +147,8 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         check_is_fitted(self)
         if "_unproven_" in vars(self):
             return f"none: {self._unproven_}; in practice about 1 − alpha"
-        weight, n_folds = self._weights(), len(self._folds_)
+        weight = self._weights()
+        n_folds = len(np.unique(self._without_))  # those that leave out a sample that counts
         exchangeable = "if the samples and the new one are exchangeable"
         if not are_counts(weight):
             return "none: weights that are no whole numbers are no numbers of samples; in practice about 1 − alpha"

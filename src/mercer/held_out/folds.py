@@ -146,6 +146,13 @@ def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
             f"calibration needs folds that leave every sample out exactly once, but cv={cv!r} leaves out sample "
             f"{odd[0]} {times[odd[0]]} times; use a number of folds, KFold or StratifiedKFold"
         )
+    for train, test in found:
+        both = np.intersect1d(train, test)
+        if len(both):
+            raise ValueError(
+                f"calibration needs folds that train on other samples than those they leave out, but a fold of cv "
+                f"trains on sample {both[0]} and leaves it out; use a number of folds, KFold or StratifiedKFold"
+            )
     return found
 
 

@@ -220,6 +220,16 @@ def _with_less(problem: DualProblem, variables: list[int], share: float) -> Dual
     return DualProblem(problem.p, lower, upper, d, problem.row, problem.group, problem.totals)
 
 
+def _expect_room(machine: Any, n: int, functions: int) -> None:
+    """Raise MemoryError where the coefficients of so many functions exceed the machine's cache."""
+    need = 8 * n * (functions + 1)
+    if need > machine.cache_size * 1e6:
+        raise MemoryError(
+            f"leaving out each of {functions} samples that change f takes {megabytes(need)}, but "
+            f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class FunctionsLeftOut:
     """All n functions that leave one sample out, exactly; one output for each that differs from the others."""
@@ -235,19 +245,16 @@ class FunctionsLeftOut:
         fit, (one,) = settlements(machine, X, y, sample_weight)
         n, own = len(one.rows), np.zeros(fit.n)
         moved = int(np.isin(fit.merged.member, one.problem.row[np.flatnonzero(one.beta)]).sum())
-        need = 8 * n * (moved + 1)
-        if need > machine.cache_size * 1e6:
-            raise MemoryError(
-                f"leaving out each of {moved} support vectors takes {megabytes(need)}, but "
-                f"cache_size={machine.cache_size:g} allows less; use a number of folds, or raise cache_size"
-            )
+        _expect_room(machine, n, moved)
         if len(fit.merged.rows) < fit.n:
             raise ValueError("cv='leave-one-out' needs positive weights; leave samples without weight out")
         output = np.zeros(fit.n, dtype=np.intp)
         coefficients, offsets = [sums_by(one.problem.row, one.beta, n)], [one.b]
         for found in _removals(fit, one):
-            beta, b, own[found.row], _ = found.solved()
-            if found.moved:
+            beta, b, own[found.row], sole = found.solved()
+            # Without a free variable b lies anywhere in an interval, which a sample with α = 0 may bound.
+            if found.moved or (not sole and b != one.b):
+                _expect_room(machine, n, len(offsets))
                 output[found.row] = len(offsets)
                 coefficients.append(sums_by(one.problem.row, beta, n))
                 offsets.append(b)
