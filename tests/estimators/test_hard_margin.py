@@ -445,3 +445,12 @@ def test_samples_are_added_and_forgotten(options, classes):
         np.testing.assert_allclose(model.decision_function(X), whole.decision_function(X), atol=2e-5)
         assert model.certificate_.dual <= whole.certificate_.primal
         assert whole.certificate_.dual <= model.certificate_.primal
+
+
+@pytest.mark.parametrize("offset", [-7.0, 0.0, 5.0])
+def test_residuals_of_a_solved_margin_are_small_whatever_its_bias(offset):
+    """Margins of the machine are compared with ρ of its hulls, not with its bias."""
+    X, y = np.array([[-2.0], [-1.0], [1.0], [3.0]]) + offset, np.array([-1, -1, 1, 1])
+    model = SVC(C=math.inf, kernel="linear", tol=1e-9).fit(X, y)
+    assert model.intercept_[0] == pytest.approx(-offset, abs=1e-6)
+    assert max(model.certificate_.kkt.values()) < 1e-5
