@@ -32,6 +32,9 @@ from mercer.gram.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 
 _EPS = float(np.finfo(float).eps)
+# Multipliers of one sample may exceed the C_i that they share by this share of it, which many small steps leave. The
+# largest of them is above C_i/m, so that it can fall by the excess.
+_EXCESS = 1e-9
 
 
 def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: float = 0.0) -> tuple[Certificate, Floats]:
@@ -131,7 +134,7 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
     alpha = -beta
     alpha[own] = 0.0
     over = _beyond(alpha, alpha.sum(axis=1), problem.C) if problem.shared else (alpha - problem.C[:, None]).max(axis=1)
-    allowed = gamma(4 * m) * problem.C if problem.shared else 0.0
+    allowed = _EXCESS * problem.C if problem.shared else 0.0
     if not (np.isfinite(beta).all() and np.isfinite(e).all() and (alpha >= 0).all() and (over <= allowed).all()):
         return math.inf
     over, heavy = np.maximum(over, 0.0), (own[0], alpha.argmax(axis=1))

@@ -356,7 +356,9 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def _record_end(self, solved: Solutions[Any]) -> None:
         """What every fit says about its end."""
         self.certificate_ = solved.certificate
-        reason = next(iter(solved.reasons), "converged")
+        # A limit that the user set is what he can change, whatever else ended other sub-problems.
+        limits = [reason for reason in solved.reasons if reason in ("max_time", "max_iter")]
+        reason = next(iter([*limits, *solved.reasons]), "converged")
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if finite else "rounding floor"
