@@ -170,15 +170,8 @@ RandomState = int | np.random.RandomState | None
 
 
 # Methods whose answers are numbers for each sample: about an engine's own array they are such arrays too.
-_ANSWERS = (
-    "predict",
-    "decision_function",
-    "predict_proba",
-    "predict_log_proba",
-    "score_samples",
-    "transform",
-    "signed_distance",
-)
+_NUMBERS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+_ANSWERS = (*_NUMBERS, "score_samples", "transform", "signed_distance")
 
 
 def answers_as_asked(cls: type) -> None:
@@ -357,8 +350,9 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         """What every fit says about its end."""
         self.certificate_ = solved.certificate
         # A limit that the user set is what he can change, whatever else ended other sub-problems.
-        limits = [reason for reason in solved.reasons if reason in ("max_time", "max_iter")]
-        reason = next(iter([*limits, *solved.reasons]), "converged")
+        reasons = solved.reasons
+        limit = "max_time" if "max_time" in reasons else "max_iter" if "max_iter" in reasons else None
+        reason = limit or next(iter(reasons), "converged")
         # A gap that is not a finite number proves nothing: its terms are beyond float64.
         finite = reason != "converged" or math.isfinite(self.certificate_.gap)
         self.stop_reason_ = reason if finite else "rounding floor"
