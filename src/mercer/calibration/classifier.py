@@ -138,7 +138,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
 
     @property
     def guarantee_(self) -> str:
-        """What is proven of `predict_set`, in words."""
+        """Statement that is proven about `predict_set`, or "none" and the reason."""
         check_is_fitted(self)
         if "_unproven_" in vars(self):
             return f"none: {self._unproven_}; in practice about 1 − alpha"

@@ -143,7 +143,7 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
 
     @property
     def guarantee_(self) -> str:
-        """What is proven of `predict_interval`, in words."""
+        """Statement that is proven about `predict_interval`, or "none" and the reason."""
         check_is_fitted(self)
         if "_unproven_" in vars(self):
             return f"none: {self._unproven_}; in practice about 1 − alpha"
@@ -264,6 +264,6 @@ def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) 
 
 
 def _has_fixed_kernel(machine: Any) -> bool:
-    """Whether the kernel's parameters are numbers that were given."""
+    """Tell if the user gave the kernel's parameters as numbers."""
     kernel = machine._kernel()
     return bool(kernel.accepts == "gram" or kernel.bound)

@@ -66,5 +66,5 @@ def share_up_to(scores: Floats, known: Floats, weight: Floats | None) -> Floats:
 
 
 def are_counts(weight: Floats | None) -> bool:
-    """Whether every weight is a whole number, so that it can be a number of equal samples."""
+    """Tell if every weight is a whole number, so that it can count equal samples."""
     return weight is None or bool((weight == np.rint(weight)).all())

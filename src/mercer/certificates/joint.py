@@ -117,7 +117,7 @@ def joint_certificate(
 
 
 def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengths: Floats) -> float:
-    """What moving β to feasible coefficients takes from the dual value at most.
+    """Bound what moving β to feasible coefficients takes from the dual value.
 
     1. The label's β takes what is missing in its row. Where the multipliers exceed the C_i that they share, by no more
        than rounding, the largest one and the label's β fall by the excess.
@@ -208,7 +208,7 @@ def _largest(values: Floats) -> float:
 
 
 def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
-    """How far Σ_k α_ik exceeds C_i; a sum that is near it is taken exactly, and rounded once."""
+    """Excess of Σ_k α_ik over C_i; a sum near C_i is computed exactly, and rounded once."""
     out = np.zeros(len(C))
     for i in np.flatnonzero(sums > C * (1 - 1e-9)).tolist():
         out[i] = (1 + _EPS) * max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))

@@ -85,7 +85,7 @@ def longest(rows: Rows) -> Floats:
 def _repair(
     problem: LinearProblem, rows: Rows, beta: Floats, f: Ball, b: float, most: float, apart: float
 ) -> tuple[float, float]:
-    """What moving a sum of at most `most` in size to zero adds to the gap, and takes from the dual value.
+    """Bound what moving a sum of size `most` to zero adds to the gap, and takes from the dual value.
 
     The variable with the most room takes it, or those that may move take parts of it. `apart` bounds ‖w − X'β‖.
     """

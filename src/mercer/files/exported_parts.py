@@ -61,7 +61,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Public:
-    """What a model answers by its public method, a column for each output of a file."""
+    """Answers of a model's public method, a column for each output of a file."""
 
     model: Estimator
     by_pairs: Estimator  # the model, or a copy whose `decision_function` answers of pairs of classes
@@ -97,7 +97,7 @@ class Public:
             return getattr(model, method)(X)
 
     def difference(self, rows: Floats, found: Floats) -> float:
-        """How far a file's outputs are from the answers, as a share of the largest of each output."""
+        """Largest difference between a file's outputs and the answers, as a share of the largest answer."""
         if not len(rows):
             return 0.0
         wanted = self.values(rows)

@@ -83,7 +83,7 @@ def onnx_model(model: Any, *, dtype: str = "float64") -> Any:
 
 
 def _told(made: Any, parts: Parts, dtype: str) -> str:
-    """How far the graph's values are from those of the model's public method, computed by onnx itself."""
+    """Largest difference between the graph, as onnx evaluates it, and the model's public method."""
     from onnx.reference import ReferenceEvaluator
 
     rows = parts.rows_to_try(dtype, f"an ONNX file of dtype={dtype!r}")

@@ -194,7 +194,7 @@ class DualProblem:
         return beta
 
     def keeps_sums(self, beta: Floats) -> bool:
-        """Whether the sum of β over every group is its total, up to the roundings of a long solve."""
+        """Tell if the sum of β over every group is its total, up to the roundings of a long solve."""
         if len(self.totals) == 0 or len(beta) == 0:
             return True
         allowed = _SUM_SHARE * max(float(beta.max()), -float(beta.min()))
@@ -207,7 +207,7 @@ class DualProblem:
 
     @cached_property
     def _one_sum(self) -> bool:
-        """Whether all variables are in one group."""
+        """Tell if all variables are in one group."""
         return len(self.totals) == 1 and not self.group.any()
 
     def nearest_feasible(self, beta: Floats) -> Floats:
