@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, LeaveOneOut
+import sklearn.svm
+from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import mercer
+from mercer.calibration import sigmoid
 
 rng = np.random.default_rng(0)
 X, T = rng.normal(size=(18, 3)), rng.normal(size=18)
@@ -59,6 +63,71 @@ def test_folds_that_train_on_fewer_samples_have_no_theorem():
     fewer = [(train[:-1], test) for train, test in KFold(3).split(X)]
     found = mercer.CalibratedRegressor(mercer.SVR(gamma=0.5), cv=fewer).fit(X, T)
     assert found.guarantee_.startswith("none: a fold does not train on all")
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("drawn", ["fewer", "some twice"])
+def test_folds_train_on_the_rows_that_they_name(n_classes, drawn):
+    """Folds with a gap between both sides, and folds that draw rows again, against LIBSVM on exactly these rows."""
+    rng = np.random.default_rng(n_classes)
+    rows, y = rng.normal(size=(36, 2)), np.arange(36) % n_classes
+    splits, f = [], np.full((36, n_classes * (n_classes - 1) // 2), np.nan)
+    for train, test in KFold(3).split(rows):
+        train = train[3:-3] if drawn == "fewer" else np.r_[train[:18], train[:6]]
+        splits.append((train, test))
+        part = sklearn.svm.SVC(gamma=0.5, tol=1e-10, decision_function_shape="ovo").fit(rows[train], y[train])
+        f[test] = part.decision_function(rows[test]).reshape(len(test), -1)
+    found = mercer.CalibratedClassifier(mercer.SVC(gamma=0.5, tol=1e-8), cv=splits).fit(rows, y)
+    if n_classes == 2:
+        own = [np.sort(-f[y == 0, 0]), np.sort(f[y == 1, 0])]
+        np.testing.assert_allclose(found._own_scores_.scores, np.concatenate(own), atol=1e-4)
+        return
+    for column, (first, second) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        members = (y == first) | (y == second)
+        curve = sigmoid.fit_sigmoids(f[members, column], y[members] == first, np.ones(members.sum()), np.array([0]))
+        np.testing.assert_allclose(found.curves_.slope[column], curve.slope[0], atol=1e-3)
+        np.testing.assert_allclose(found.curves_.offset[column], curve.offset[0], atol=1e-3)
+
+
+def test_folds_may_be_flags_or_count_from_the_end():
+    machine, splits = mercer.SVR(gamma=0.5), list(KFold(3).split(X))
+    flags = [(np.isin(np.arange(18), train), np.isin(np.arange(18), test)) for train, test in splits]
+    ends = [(train - 18, test - 18) for train, test in splits]
+    expected = mercer.CalibratedRegressor(machine, cv=splits).fit(X, T).residuals_
+    for cv in (flags, ends):
+        np.testing.assert_array_equal(mercer.CalibratedRegressor(machine, cv=cv).fit(X, T).residuals_, expected)
+    leaking = [(np.r_[train, test - 18], test) for train, test in splits]
+    with pytest.raises(ValueError, match="trains on sample 0 and leaves it out"):
+        mercer.CalibratedRegressor(machine, cv=leaking).fit(X, T)
+    with pytest.raises(ValueError, match="row 18, but there are 18 samples"):
+        mercer.CalibratedRegressor(machine, cv=[(train, test + 6) for train, test in splits]).fit(X, T)
+
+
+def test_folds_that_draw_samples_again_have_no_theorem():
+    machine = mercer.SVR(gamma=0.5)
+    hidden = [(np.r_[train[2:], train[2:4]], test) for train, test in KFold(3).split(X)]
+    assert mercer.CalibratedRegressor(machine, cv=hidden).fit(X, T).guarantee_.startswith("none: a fold does not train")
+    twice = [(np.r_[train, train[:2]], test) for train, test in KFold(3).split(X)]
+    assert mercer.CalibratedRegressor(machine, cv=twice).fit(X, T).guarantee_.startswith("none: a fold trains on a")
+
+
+def test_a_parameter_that_is_set_later_does_not_name_a_theorem():
+    machine = mercer.SVR(gamma="scale").fit(X, T)
+    found = machine.calibrate(X, T, cv="leave-one-out")
+    machine.set_params(gamma=0.5)
+    assert found.guarantee_.startswith("none: the kernel's parameters were read off all samples")
+
+
+@pytest.mark.parametrize("cv", [3, PredefinedSplit(np.arange(18) % 3)])
+def test_the_steps_of_a_pipeline_do_not_see_samples_without_weight(cv):
+    weight = np.r_[np.ones(15), np.zeros(3)]
+    far = np.where(weight[:, None] > 0, X, 1000.0 * X)
+    model = mercer.CalibratedRegressor(make_pipeline(StandardScaler(), mercer.SVR(gamma=0.5)), cv=cv)
+    found = model.fit(far, T, sample_weight=weight)
+    answers = [found.predict(X), *found.predict_interval(X, alpha=0.2)]
+    model.set_params(cv=cv if cv == 3 else PredefinedSplit(np.arange(15) % 3)).fit(X[:15], T[:15])
+    for answer, expected in zip(answers, [model.predict(X), *model.predict_interval(X, alpha=0.2)], strict=True):
+        np.testing.assert_allclose(answer, expected, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:all samples of the classes 2 have weight 0")

@@ -16,7 +16,7 @@ from mercer.engine import PlacedSamples, on_host, placed
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import Splits
-from mercer.held_out.machines import decision_values, weight_option
+from mercer.held_out.machines import decision_values, fit_counted
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.frame import part_of
 
@@ -49,7 +49,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         self._check_parameters()
         model, frozen = clone(self._given()), isinstance(self.estimator, FrozenEstimator)
         if not frozen:
-            model.fit(X, y, **weight_option(model, sample_weight))
+            fit_counted(model, X, y, sample_weight)
         return self._calibrate(model, X, y, sample_weight, HELD_OUT if frozen else self.cv)
 
     def calibrate_fitted(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -104,9 +104,9 @@ def one_target(y: Any, model: Any) -> Any:
 def splits_of_counted(cv: Any, weight: Floats, split: Callable[[Indices], Splits]) -> Splits:
     """Folds of the samples that have weight; a splitter, which may know all samples by their places, is shown them all.
 
-    `split` makes folds of the samples at some places.
+    `split` makes folds of the samples at some places. No fold trains on a sample without weight.
     """
     rows = np.flatnonzero(weight > 0)
     if len(rows) == len(weight) or not isinstance(cv, int | np.integer | None):
-        return split(np.arange(len(weight)))
+        return [(train[weight[train] > 0], test) for train, test in split(np.arange(len(weight)))]
     return [(rows[train], rows[test]) for train, test in split(rows)]

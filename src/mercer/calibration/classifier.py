@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
 from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, splits_of_counted
-from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, fit_curves
+from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, VennAbers, fit_curves
 from mercer.calibration.weighted_ranks import are_counts, share_up_to
 from mercer.data import samples
 from mercer.data.labels import codes_among, planes, winner
@@ -195,13 +195,12 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
 
     def predict_interval(self, X: Any) -> tuple[Floats, Floats]:
         """The two probabilities of the second of two classes that "venn-abers" stands between."""
-        f = self._decided(X)
-        if self.method != "venn-abers" or len(self.classes_) != 2:
+        f, curves = self._decided(X), self.probabilities_.curves
+        if not isinstance(curves, VennAbers) or len(self.classes_) != 2:
             raise ValueError(
                 f"intervals of probabilities are there for method='venn-abers' and two classes, not for "
-                f"method={self.method!r} and {len(self.classes_)} classes"
+                f"{type(curves).__name__} and {len(self.classes_)} classes, which this fit has"
             )
-        curves: Any = self.probabilities_.curves  # of which Venn–Abers' alone have intervals
         low, high = curves.interval(0, f[:, 0])
         return low, high
 

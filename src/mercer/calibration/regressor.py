@@ -106,6 +106,11 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         elif cv == LEAVE_ONE_OUT:
             self._functions_ = _functions_left_out(machine, X, y, None if sample_weight is None else weight)
             self.residuals_ = np.abs(self._functions_.residuals)
+            if not _has_fixed_kernel(machine_of(machine)):
+                self._unproven_ = (
+                    "the kernel's parameters were read off all samples, those left out among them; with numbers for "
+                    "them at least 1 − 2 alpha"
+                )
         else:
             self._learn_folds(machine, X, y, None if sample_weight is None else weight)
         if (weight != 1).any():
@@ -116,8 +121,10 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         counted = np.ones(len(y)) if weight is None else weight
         splits = splits_of_counted(self.cv, counted, lambda rows: splits_of(check_cv(self.cv), y[rows], self.cv))
         n = np.count_nonzero(counted)
-        if any(np.count_nonzero(counted[np.r_[train, test]]) < n for train, test in splits):
+        if any(np.count_nonzero(counted[np.union1d(train, test)]) < n for train, test in splits):
             self._unproven_ = "a fold does not train on all the samples that it does not leave out"
+        elif any(len(np.unique(train)) < len(train) for train, _ in splits):
+            self._unproven_ = "a fold trains on a sample more than once"
         residuals, fold = np.full(len(y), np.nan), np.zeros(len(y), dtype=np.intp)
         self._folds_ = []
         lines = FoldLines(self.verbose, len(splits))
@@ -163,11 +170,6 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
                 "practice about 1 − alpha"
             )
         if self._functions_ is not None:
-            if not _has_fixed_kernel(machine_of(self.estimator_)):
-                return (
-                    "none: the kernel's parameters were read off all samples, those left out among them; with numbers "
-                    "for them at least 1 − 2 alpha, in practice about 1 − alpha"
-                )
             n_folds = len(self.residuals_)
         if n_folds == len(self.residuals_):
             return f"the target is inside with probability at least 1 − 2 alpha (jackknife+), {exchangeable}"

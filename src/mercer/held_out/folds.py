@@ -132,14 +132,20 @@ def shares(machine: Any) -> str | None:
 
 
 def _places(rows: Any, n: int) -> Indices:
+    """Places of a fold's rows, from places, of which −1 is the last, or from a flag for each row."""
     rows = np.asarray(rows)
-    return np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
+    places = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
+    beyond = places[(places < -n) | (places >= n)]
+    if len(beyond):
+        raise ValueError(f"a fold of cv has row {beyond[0]}, but there are {n} samples")
+    return places % n
 
 
 def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
     """Folds that leave out every sample exactly once; `cv` is what the caller asked for."""
-    found = [(np.asarray(train), np.asarray(test)) for train, test in splitter.split(y, y)]
-    times = np.bincount(np.concatenate([test for _, test in found]), minlength=len(y))
+    n = len(y)
+    found = [(_places(train, n), _places(test, n)) for train, test in splitter.split(y, y)]
+    times = np.bincount(np.concatenate([test for _, test in found]), minlength=n)
     odd = np.flatnonzero(times != 1)
     if len(odd):
         raise ValueError(

@@ -51,9 +51,8 @@ def values_from_solution(
     row = np.full(whole.n, -1)  # samples of weight zero are not there
     row[whole.merged.rows] = whole.merged.member
     left = []
-    for _, test in splits:
-        own = np.array(whole.weight)
-        own[test] = 0.0
+    for train, _ in splits:
+        own = whole.weight * np.bincount(train, minlength=whole.n)  # a fold may train on fewer rows, or on some twice
         kept = sums_by(whole.merged.member, own[whole.merged.rows], len(whole.merged.y))
         left.append(reader._tasks(replace(whole, merged=replace(whole.merged, weight=kept))))
     tests = [test[row[test] >= 0] for _, test in splits]

@@ -14,10 +14,13 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _num_samples
 
 from mercer.arrays import Floats, Indices
 from mercer.data import samples
+from mercer.engine import on_host
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import chosen_of
 from mercer.held_out.folds import Splits
@@ -65,6 +68,19 @@ def weight_option(model: Any, weight: Any) -> dict[str, Any]:
         name, model = model.steps[-1]
         path.insert(-1, name)
     return {"__".join(path): weight}
+
+
+def fit_counted(model: Any, X: Any, y: Any, weight: Any) -> None:
+    """Fit a model to the samples that have weight.
+
+    scikit-learn's Pipelines and searches give weights to the last step alone: their other steps are not shown samples
+    of weight 0. The columns of a kernel matrix stay as they are.
+    """
+    if weight is not None and isinstance(model, Pipeline | BaseSearchCV) and not get_tags(model).input_tags.pairwise:
+        weight = samples.weights(on_host(weight), _num_samples(y))
+        rows = np.flatnonzero(weight)
+        X, y, weight = _safe_indexing(X, rows), _safe_indexing(y, rows), weight[rows]
+    model.fit(X, y, **weight_option(model, weight))
 
 
 def searches_in(model: Any) -> list[str]:
