@@ -140,6 +140,12 @@ def test_splitters_and_groups() -> None:
     assert found.n_splits_ == 3
 
 
+def test_folds_of_flags_behind_the_steps_of_a_pipeline() -> None:
+    X, y = data()
+    flags = [(np.arange(120) % 3 != k, np.arange(120) % 3 == k) for k in range(3)]
+    same_as_scikit(make_pipeline(StandardScaler(), SVC()), X, y, {"svc__C": CS}, cv=flags)
+
+
 def test_novelty() -> None:
     X, y = data()
     labels = np.where(y == 1, 1, -1)

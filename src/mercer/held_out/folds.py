@@ -67,7 +67,7 @@ class SharedFolds:
         weight = None if sample_weight is None else np.asarray(sample_weight)
         folds = []
         for k, (train, test) in enumerate(splits, first_number):
-            train, test = _places(train, whole.n), _places(test, whole.n)
+            train, test = places_in(train, whole.n), places_in(test, whole.n)
             try:
                 fit = Fit.of(
                     reader,
@@ -131,7 +131,7 @@ def shares(machine: Any) -> str | None:
     return None
 
 
-def _places(rows: Any, n: int) -> Indices:
+def places_in(rows: Any, n: int) -> Indices:
     """Places of a fold's rows, from places, of which −1 is the last, or from a flag for each row."""
     rows = np.asarray(rows)
     places = np.asarray(np.flatnonzero(rows) if rows.dtype == bool and len(rows) == n else rows, dtype=np.intp)
@@ -144,7 +144,7 @@ def _places(rows: Any, n: int) -> Indices:
 def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
     """Folds that leave out every sample exactly once; `cv` is what the caller asked for."""
     n = len(y)
-    found = [(_places(train, n), _places(test, n)) for train, test in splitter.split(y, y)]
+    found = [(places_in(train, n), places_in(test, n)) for train, test in splitter.split(y, y)]
     times = np.bincount(np.concatenate([test for _, test in found]), minlength=n)
     odd = np.flatnonzero(times != 1)
     if len(odd):
