@@ -499,3 +499,15 @@ def test_a_dask_frame_is_refused_and_its_table_is_not():
     with pytest.raises(TypeError, match="Dask frame"):
         model.predict(frame)
     np.testing.assert_array_equal(model.predict(frame.compute()), model.predict(table))
+
+
+def test_parameters_that_are_set_later_do_not_change_the_unit_of_predictions():
+    table = pd.DataFrame({"a": np.linspace(0.0, 1.0, 30)})
+    y = 1000.0 + 50.0 * table["a"]
+    model = mercer.tabular(mercer.SVR(C=10.0)).fit(table, y)
+    expected, score = model.predict(table), model.score(table, y)
+    assert np.abs(expected - y).max() < 20
+    for changed in ({"standardise": False}, {"estimator": mercer.SVC()}):
+        model.set_params(**changed)
+        np.testing.assert_array_equal(model.predict(table), expected)
+        assert model.score(table, y) == score

@@ -281,7 +281,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
             The table.
         """
         answer = self._asked("predict", X)
-        if is_regressor(self.estimator) and self.standardise:
+        if is_regressor(self.estimator_):
             return answer * self.target_scale_ + self.target_mean_
         return answer
 
@@ -308,7 +308,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         """The score of `estimator_`: accuracy, R², which no unit changes, or its own."""
         check_is_fitted(self)
         rows = self.encode(X)
-        if y is not None and is_regressor(self.estimator) and self.standardise:
+        if y is not None and is_regressor(self.estimator_):
             y = (_target(y) - self.target_mean_) / self.target_scale_
         given = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(self.estimator_.score(rows, y, **given))
