@@ -60,6 +60,23 @@ def test_a_free_vector_may_have_no_weight(last, monkeypatch):
     assert not leave_one_out(model, X, y).wrong[2]
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_leaving_a_heavy_sample_out_may_turn_the_majority(bias):
+    """Classes of weight 4 and 6 on nearly the same x: without a sample of weight 3 of the second, the first wins."""
+    rows, y, weight = np.array([[0.0], [0.1], [0.2], [0.3]]), np.array([0, 1, 1, 0]), np.array([3.0, 3.0, 3.0, 1.0])
+    model = SVC(C=0.1, gamma=0.05, bias=bias, tol=1e-10)
+    wrong = np.zeros(4, dtype=bool)
+    for i in range(4):
+        part = SVC(C=0.1, gamma=0.05, bias=bias, tol=1e-10).fit(
+            np.delete(rows, i, 0), np.delete(y, i), sample_weight=np.delete(weight, i)
+        )
+        wrong[i] = part.predict(rows[[i]])[0] != y[i]
+    assert wrong[[1, 2]].all()
+    found = xi_alpha(model, rows, y, weight)
+    assert not (wrong & ~found.suspects).any()
+    assert found.error >= weight @ wrong / weight.sum()
+
+
 def two_clouds():
     rng = np.random.default_rng(3)
     y = np.repeat([0, 1], 40)

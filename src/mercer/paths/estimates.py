@@ -2,7 +2,8 @@
 
 With k_ii = k(x_i, x_i), slacks ξ_i and, for a machine with a free bias, R² = max k_ii − min k_ij:
 
-    ξα              a sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000); without bias, if α_ik_ii + ξ_i ≥ 1
+    ξα              a sample is suspect if 2α_iR² + ξ_i ≥ 1 (Joachims, 2000), or with different C if the others of its
+                    class have no room for α_i below theirs; without bias, if α_ik_ii + ξ_i ≥ 1
                     (Jaakkola and Haussler, 1999)
     span            if α_iS_i² ≥ y_if(x_i), S_i the distance of φ(x_i) from the affine hull of the other free vectors;
                     a bounded vector always, and a free one also if α_iS_i·max(D, 1/√C) ≥ 1, where S_i keeps to those
@@ -88,8 +89,10 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     else:
         size, assumes = solved.one.walk.K.diagonal, "no free bias, as here"
     # One of several copies is left out alone.
-    own = alpha[merged.member] * merged.share * size[merged.member]
-    suspect = (own + solved.slack[merged.member] >= 1) & (alpha[merged.member] > 0)
+    handed = alpha[merged.member] * merged.share
+    suspect = (handed * size[merged.member] + solved.slack[merged.member] >= 1) & (handed > 0)
+    if solved.biased:
+        suspect |= handed > _room_of_others(solved)
     weight, second = merged.own_weight, solved.signs[merged.member] > 0
     missed, found = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
     kept = float(weight @ second) - missed
@@ -255,6 +258,22 @@ def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, .
         )
     problem = found[0].problem
     return _Solved(fit, found[0], len(problem.totals) == 1, np.sign(problem.p))
+
+
+def _room_of_others(solved: _Solved) -> Floats:
+    """Return how much α the others of its class can take over, for each row that was merged.
+
+    Infinite where C is the same for all samples, as Joachims' theorem has it. With different C, leaving a heavy sample
+    out may turn the majority, and b with it. Rounding counts as room.
+    """
+    merged, alpha = solved.fit.merged, solved.alpha
+    bounds = np.maximum(solved.one.problem.upper, -solved.one.problem.lower)
+    if np.ptp(bounds[merged.member] * merged.share) <= 1e-12 * bounds.max():
+        return np.full(len(merged.member), np.inf)
+    second = solved.signs > 0
+    total = np.where(second, float((bounds - alpha) @ second), float((bounds - alpha) @ ~second))
+    own = (bounds - alpha)[merged.member] * merged.share
+    return np.asarray(total[merged.member] - own + 1e-9 * bounds.max())
 
 
 def _range_of_values(gram: Gram) -> float:
