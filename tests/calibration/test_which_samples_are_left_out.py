@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.svm
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -116,6 +117,21 @@ def test_a_parameter_that_is_set_later_does_not_name_a_theorem():
     found = machine.calibrate(X, T, cv="leave-one-out")
     machine.set_params(gamma=0.5)
     assert found.guarantee_.startswith("none: the kernel's parameters were read off all samples")
+
+
+@pytest.mark.parametrize("make", [lambda m: m, lambda m: make_pipeline(StandardScaler(), m), mercer.tabular])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_fitting_the_machine_again_does_not_change_what_was_calibrated(make, frozen):
+    """A machine that has since trained on the samples held out would make the theorem about them false."""
+    model = make(mercer.SVR(gamma=0.5)).fit(X[:9], T[:9])
+    if frozen:
+        found = mercer.CalibratedRegressor(FrozenEstimator(model)).fit(X[9:], T[9:])
+    else:
+        found = mercer.ask(model).calibrate(X[9:], T[9:], cv="held-out")
+    before = [found.predict(X), *found.predict_interval(X, alpha=0.2)]
+    model.fit(X, T)
+    after = [found.predict(X), *found.predict_interval(X, alpha=0.2)]
+    np.testing.assert_array_equal(after, before)
 
 
 @pytest.mark.parametrize("cv", [3, PredefinedSplit(np.arange(18) % 3)])

@@ -16,7 +16,7 @@ from mercer.engine import PlacedSamples, on_host, placed
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.held_out.folds import Splits
-from mercer.held_out.machines import decision_values, fit_counted
+from mercer.held_out.machines import as_fitted, decision_values, fit_counted
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.frame import part_of
 
@@ -67,7 +67,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
 
     def _calibrate(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> Self:
         learnt = blank_copy(self)
-        learnt._learn(model, X, y, sample_weight, cv)
+        learnt._learn(as_fitted(model), X, y, sample_weight, cv)
         return adopt_fit(self, learnt)
 
     def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:

@@ -83,6 +83,16 @@ def fit_counted(model: Any, X: Any, y: Any, weight: Any) -> None:
     model.fit(X, y, **weight_option(model, weight))
 
 
+def as_fitted(model: Any) -> Any:
+    """Return a copy that stays as it is when the model is fitted again; both share arrays."""
+    kept = copy(model)
+    if isinstance(model, Pipeline):
+        kept.steps = [(name, step if isinstance(step, str) else as_fitted(step)) for name, step in model.steps]
+    elif isinstance(model, FrozenEstimator):
+        kept.estimator = as_fitted(model.estimator)
+    return kept
+
+
 def searches_in(model: Any) -> list[str]:
     """The names of the searches in a fitted model, from the outside."""
     return [type(layer).__name__ for layer in ask(model).layers if chosen_of(layer) is not layer]
