@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.calibration import _sigmoid_calibration
 from sklearn.isotonic import IsotonicRegression
 
+import mercer
 from mercer.calibration.coupling import couple
 from mercer.calibration.curves import fit_steps, fit_temperature, fit_venn_abers
 from mercer.calibration.sigmoid import fit_sigmoids
@@ -136,3 +139,40 @@ def test_coupling_gives_back_consistent_pairs() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(7), size=20)
     first, second = np.triu_indices(7, 1)
     np.testing.assert_allclose(couple(p[:, first] / (p[:, first] + p[:, second]), 7), p, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_venn_abers_is_the_quotient_of_the_definition_to_the_last_bit(seed: int) -> None:
+    """max over a of min over b of (S_b − S_a + c) / (W_b − W_a + 1), in fractions, plateaus without rounding."""
+    rng = np.random.default_rng(seed)
+    f, positive, weight = rng.integers(-9, 9, 25) / 2.0, rng.random(25) < 0.5, rng.integers(1, 4, 25)
+    curves = fit_venn_abers(f, positive, weight.astype(float), np.array([0]))
+    new = np.arange(-10, 10) / 2.0
+    distinct = np.unique(f)
+    W = np.append(0, np.cumsum([weight[f == v].sum() for v in distinct])).tolist()
+    S = np.append(0, np.cumsum([weight[(f == v) & positive].sum() for v in distinct])).tolist()
+    for label, found in enumerate(curves.interval(0, new)):
+        for x, p in zip(new, found, strict=True):
+            before, after = int((distinct < x).sum()), int((distinct <= x).sum())
+            exact = max(
+                min(Fraction(S[b] - S[a] + label, W[b] - W[a] + 1) for b in range(after, len(W)))
+                for a in range(before + 1)
+            )
+            assert p == float(exact)
+
+
+@pytest.mark.parametrize("seed", [5, 50, 92, 179, 230])
+def test_p_values_against_the_rest_are_never_below_those_of_ranks(seed: int) -> None:
+    """A curve that never falls keeps ranks: the class's own samples with f up to that of x, x among them, count."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(20, 60))
+    (X, y), (held, labels) = ((rng.normal(size=(n, 2)).round(1), rng.integers(0, 3, n)) for _ in range(2))
+    y[:6], labels[:3] = [0, 1, 2, 0, 1, 2], [0, 1, 2]
+    machine = mercer.SVC(multiclass="ovr", gamma=1.0, C=10.0).fit(X, y)
+    model = machine.calibrate(held, labels, cv="held-out", method="venn-abers")
+    new = np.concatenate([held, rng.normal(size=(200, 2))])
+    p, own, f = model.p_values(new), machine.decision_function(held), machine.decision_function(new)
+    for k in range(3):
+        scores = own[labels == k, k]
+        ranks = (1 + (scores <= f[:, [k]]).sum(axis=1)) / (1 + len(scores))
+        assert (p[:, k] >= ranks - 1e-12).all()

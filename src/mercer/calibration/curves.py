@@ -175,15 +175,21 @@ def fit_venn_abers(f: Floats, positive: Flags, weight: Floats, starts: Indices) 
 
 
 def _slope(left: _Hull, right: _Hull, i: Indices, r: Indices, label: float) -> Floats:
-    """p_c at every place: the largest t with min_b (S_b − t W_b) + c − t ≥ min_a (S_a − t W_a)."""
+    """p_c at every place: the largest t with min_b (S_b − t W_b) + c − t ≥ min_a (S_a − t W_a).
+
+    Halvings find a and b, and p_c is their quotient: with whole weights, equal p_c are then equal to the last bit. Sets
+    of classes rank samples by them.
+    """
     low, high = np.zeros(len(i)), np.ones(len(i))
-    for _ in range(60):  # halvings of [0, 1]: p is then known to the last digit
+    for _ in range(60):
         t = (low + high) / 2.0
         a, b = left.lowest(i, t), right.lowest(r, -t)
         # W of the right hull is mirrored: S_b − t W_b = S + t (−W)
         reached = (right.S[b] + t * right.W[b]) + label - t >= left.S[a] - t * left.W[a]
         low, high = np.where(reached, t, low), np.where(reached, high, t)
-    return (low + high) / 2.0
+    t = (low + high) / 2.0
+    a, b = left.lowest(i, t), right.lowest(r, -t)
+    return np.asarray((right.S[b] - left.S[a] + label) / (1.0 - right.W[b] - left.W[a]))
 
 
 class _Hull:
