@@ -75,6 +75,8 @@ def test_leaving_a_heavy_sample_out_may_turn_the_majority(bias):
     found = xi_alpha(model, rows, y, weight)
     assert not (wrong & ~found.suspects).any()
     assert found.error >= weight @ wrong / weight.sum()
+    assert ("same C for all samples" in found.assumes) == bias
+    assert "same C" not in xi_alpha(model, rows, y).assumes
 
 
 def two_clouds():

@@ -92,7 +92,10 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     handed = alpha[merged.member] * merged.share
     suspect = (handed * size[merged.member] + solved.slack[merged.member] >= 1) & (handed > 0)
     if solved.biased:
-        suspect |= handed > _room_of_others(solved)
+        room = _room_of_others(solved)
+        suspect |= handed > room
+        if np.isfinite(room).any():
+            assumes = f"{assumes}, and the same C for all samples, which is not so here"
     weight, second = merged.own_weight, solved.signs[merged.member] > 0
     missed, found = float(weight @ (suspect & second)), float(weight @ (suspect & ~second))
     kept = float(weight @ second) - missed
