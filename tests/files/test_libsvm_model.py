@@ -23,6 +23,7 @@ from mercer.files.libsvm_model import (
     read_libsvm_model,
     write_libsvm_model,
 )
+from mercer.files.models import read_model
 from mercer.files.svmlight_model import write_svmlight_model
 
 TWO = """svm_type c_svc
@@ -245,6 +246,39 @@ def test_a_missing_coefficient_of_three_classes():
 def test_serials_of_precomputed_kernels(row):
     with pytest.raises(ModelFormatError, match="precomputed kernel is 0:i"):
         parse(OTHERS["precomputed"].replace("0:3", row))
+
+
+@pytest.mark.parametrize("options", ["-s 0", "-s 1 -n 0.2", "-s 2 -n 0.2", "-s 3", "-s 4 -n 0.3"])
+def test_precomputed_kernels_read_back_take_all_training_samples(options, tmp_path):
+    """LIBSVM's file names support vectors by serial number: K may have any columns from the largest number on."""
+    libsvm = pytest.importorskip("libsvm.svmutil")
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 3))
+    y = (np.sign(X[:, 0] - 0.2) if options[:4] in ("-s 0", "-s 1") else X[:, 0] ** 2).tolist()
+    rows = rng.permutation(50)[:40]  # a subset of the matrix will do, in any order
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    as_dicts = [{0: i + 1, **dict(enumerate(row.tolist(), 1))} for i, row in enumerate(K)]
+    theirs = libsvm.svm_train([y[i] for i in rows], [as_dicts[i] for i in rows], f"-t 4 -q {options}")
+    libsvm.svm_save_model(str(tmp_path / "m"), theirs)
+    held = read_libsvm_model(tmp_path / "m")
+    wanted = np.array(libsvm.svm_predict(y, as_dicts, theirs, "-q")[2])
+    least = int(held.serials.max())
+    assert least < 60
+    machine = estimator_from_libsvm(held)
+    decide = getattr(machine, "decision_function", machine.predict)
+    for width in (least, 60):
+        np.testing.assert_allclose(decide(K[:, :width]).ravel(), wanted[:, 0], rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match=f"at least {least}"):
+        decide(K[:, : least - 1])
+    mercer.save(machine, tmp_path / "m.mercer")
+    again = mercer.load(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(getattr(again, "decision_function", again.predict)(K), decide(K))
+    stored = read_model(tmp_path / "m.mercer")
+    np.testing.assert_array_equal(stored.decisions(stored.rows(K, "K", text=False)).ravel(), decide(K).ravel())
+    with pytest.raises(ValueError, match=f"needs {least} or more"):
+        stored.rows(K[:, : least - 1], "K", text=False)
+    with pytest.raises(ValueError, match="expecting 50 features"):  # the number of rows, where it is told
+        estimator_from_libsvm(held, n_features=50).predict(K)
 
 
 def test_truncated_at_every_byte():

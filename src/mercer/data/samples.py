@@ -49,10 +49,10 @@ def _placed(estimator: Any, X: PlacedSamples, reset: bool) -> PlacedSamples:
     check_names(estimator, X.names, reset=reset)
     if reset:
         estimator.n_features_in_ = X.shape[1]
-    elif getattr(estimator, "n_features_in_", -1) != X.shape[1]:
+    elif getattr(estimator, "n_features_in_", X.shape[1]) != X.shape[1]:  # a LIBSVM file's kernel matrix has any width
         raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{getattr(estimator, 'n_features_in_', 'another number of')} features as input"
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} "
+            "features as input"
         )
     found = X.first_not_finite()
     if found is not None:

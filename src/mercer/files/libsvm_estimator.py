@@ -57,7 +57,8 @@ def estimator_from_libsvm(model: LibsvmModel, *, n_features: int | None = None) 
         As `read_libsvm_model` returns it.
     n_features : int, optional
         Columns of the data to come, where they have more than the support vectors use; for a precomputed kernel, the
-        number of training rows.
+        number of training rows. Without it, a precomputed kernel's rows may have any number of columns from the
+        largest serial number in the file on, as in LIBSVM, and the machine has no `n_features_in_`.
     """
     if model.nr_class < 2:
         raise ValueError("this model knows a single class; there is nothing for an estimator to decide")
@@ -83,12 +84,14 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
     expansion = model.function(n_features)
     precomputed = model.kernel_type == "precomputed"
     machine._expansion_ = expansion
-    machine.n_features_in_ = expansion.n_columns if precomputed else expansion.vectors.shape[1]
+    width = expansion.n_columns if precomputed else expansion.vectors.shape[1]
+    if not precomputed or n_features is not None:  # a file names support vectors, and not how many rows K has
+        machine.n_features_in_ = width
     machine.intercept_ = freeze(-model.rho)
     machine.support_ = freeze((model.serials[order] - 1).astype(np.int32) if precomputed else order)
     machine.support_vectors_ = freeze(np.empty((0, 0)) if precomputed else expansion.vectors[order])
     machine.dual_coef_ = freeze(np.ascontiguousarray(model.coefficients[order].T))
-    machine.shape_fit_ = (expansion.n_columns if precomputed else n, machine.n_features_in_)
+    machine.shape_fit_ = (width if precomputed else n, width)
     machine.fit_status_ = 0
     if model.label is not None and model.nr_sv is not None:
         machine.classes_ = freeze(np.array(model.label[::-1] if two else model.label))

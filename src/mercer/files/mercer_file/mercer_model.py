@@ -73,7 +73,8 @@ class MercerFile(Model):
         if isinstance(X, Frame):
             return X
         known = getattr(self._model, "n_features_in_", None)
-        if known is None:
+        least = 0 if self.expansion is None else self.expansion.n_columns  # of a LIBSVM file's kernel matrix
+        if known is None and not least:
             raise ValueError(
                 f"{self._name} takes texts, not columns of numbers; predict in Python: "
                 f"mercer.load({self._name!r}).predict(texts)"
@@ -90,7 +91,9 @@ class MercerFile(Model):
         elif text and X.shape[1] < known:
             X = X.copy()
             X.resize((X.shape[0], known))  # the last columns may all be zero here
-        if X.shape[1] != known:
+        if known is None and X.shape[1] < least:
+            raise ValueError(f"{source} has {X.shape[1]} kernel values a row, but the model needs {least} or more")
+        if known is not None and X.shape[1] != known:
             raise ValueError(f"{source} has {X.shape[1]} features, but the model was trained on {known}")
         if self.table is not None:
             return X.toarray() if is_sparse(X) else X

@@ -377,10 +377,10 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         expansion: Expansion = self._expansion_
         read = read_samples(self, X, expansion.kernel, reset=False)
-        if expansion.columns is not None and read.shape[1] != expansion.n_columns:
+        if expansion.columns is not None and read.shape[1] < expansion.n_columns:  # n_features_in_ refuses more
             raise ValueError(
                 f"X has {read.shape[1]} columns, but a precomputed kernel needs the values between the new samples "
-                f"and all {expansion.n_columns} training samples"
+                f"and all training samples, of which there are at least {expansion.n_columns}"
             )
         return read
 
