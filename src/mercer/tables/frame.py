@@ -135,8 +135,11 @@ def part_of(X: Any, rows: Indices, columns: Indices | None = None) -> Any:
         return X.rows(rows)
     if hasattr(X, "iloc"):
         return X.iloc[rows] if columns is None else X.iloc[rows, columns]
+    if isinstance(X, PlacedSamples):
+        return X.take(rows) if columns is None else X.take(rows).columns(columns)
+    if hasattr(X, "column_names"):  # Arrow's tables are indexed by column
+        return X.take(rows) if columns is None else X.take(rows).select(columns.tolist())
     if columns is None:
         return take(X, rows)
-    if isinstance(X, PlacedSamples):
-        return X.take(rows).columns(columns)
-    return X[np.ix_(rows, columns)] if not is_sparse(X) else X[rows][:, columns]
+    apart = is_sparse(X) or hasattr(X, "get_columns")  # rows and columns one after the other, of polars too
+    return X[rows][:, columns] if apart else X[np.ix_(rows, columns)]
