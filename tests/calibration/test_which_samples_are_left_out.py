@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import sklearn.svm
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    StratifiedGroupKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -58,6 +65,48 @@ def test_folds_that_train_on_what_they_leave_out_are_refused(model):
     y = T if isinstance(model, mercer.CalibratedRegressor) else np.arange(18) % 2
     with pytest.raises(ValueError, match="trains on sample 0 and leaves it out"):
         model.set_params(cv=leaking).fit(X, y)
+
+
+MODELS = [
+    mercer.CalibratedRegressor(mercer.SVR(gamma=0.5)),
+    mercer.CalibratedClassifier(mercer.SVC(gamma=0.5)),
+]
+
+
+def _targets(model):
+    return T if isinstance(model, mercer.CalibratedRegressor) else np.arange(18) % 2
+
+
+@pytest.mark.parametrize("cv", [GroupKFold(3), StratifiedGroupKFold(3), LeaveOneGroupOut()])
+@pytest.mark.parametrize("model", MODELS)
+def test_folds_of_groups_are_given_as_a_list(model, cv):
+    y, groups = _targets(model), np.arange(18) // 3
+    with pytest.raises(ValueError, match=r"GroupKFold\(5\).split\(X, y, groups\)"):
+        model.set_params(cv=cv).fit(X, y)
+    with pytest.raises(ValueError, match="makes folds of groups"):
+        mercer.OneClassSVM(gamma=0.5).fit(X).calibrate(X, cv=cv)
+    splits = list(GroupKFold(3).split(X, y, groups))
+    model.set_params(cv=splits).fit(X, y)
+    if isinstance(model, mercer.CalibratedRegressor):
+        for train, test in splits:
+            refit = mercer.SVR(gamma=0.5).fit(X[train], y[train])
+            np.testing.assert_allclose(model.residuals_[test], np.abs(y[test] - refit.predict(X[test])), atol=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_folds_without_a_sample_to_leave_out_are_refused(model):
+    y, splits = _targets(model), list(KFold(3).split(X))
+    for nothing in ([], np.zeros(0, dtype=int), np.zeros(18, dtype=bool)):
+        with pytest.raises(ValueError, match="fold 3 of cv leaves no sample out"):
+            model.set_params(cv=[*splits, (np.arange(18), nothing)]).fit(X, y)
+    with pytest.raises(ValueError, match=r"cv=\[\] has no folds"):
+        model.set_params(cv=[]).fit(X, y)
+
+
+def test_folds_as_masks():
+    masks = [tuple(np.isin(np.arange(18), part) for part in split) for split in KFold(3).split(X)]
+    found = [mercer.CalibratedRegressor(mercer.SVR(gamma=0.5), cv=cv).fit(X, T) for cv in (masks, KFold(3))]
+    np.testing.assert_array_equal(found[0].predict_interval(X, 0.3), found[1].predict_interval(X, 0.3))
 
 
 def test_folds_that_train_on_fewer_samples_have_no_theorem():

@@ -143,8 +143,21 @@ def places_in(rows: Any, n: int) -> Indices:
 
 def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
     """Folds that leave out every sample exactly once; `cv` is what the caller asked for."""
+    if _needs_groups(splitter):
+        raise ValueError(
+            f"cv={cv!r} makes folds of groups, but calibration is given no groups; make the folds yourself: "
+            "cv=list(GroupKFold(5).split(X, y, groups)), or StratifiedGroupKFold in its place"
+        )
     n = len(y)
     found = [(places_in(train, n), places_in(test, n)) for train, test in splitter.split(y, y)]
+    if not found:
+        raise ValueError(f"cv={cv!r} has no folds; calibration needs folds that leave every sample out exactly once")
+    for k, (_, test) in enumerate(found):
+        if not len(test):
+            raise ValueError(
+                f"fold {k} of cv leaves no sample out, so that it shows nothing of samples that a machine was not "
+                "trained on; drop it, or use a number of folds, KFold or StratifiedKFold"
+            )
     times = np.bincount(np.concatenate([test for _, test in found]), minlength=n)
     odd = np.flatnonzero(times != 1)
     if len(odd):
@@ -160,6 +173,12 @@ def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
                 f"trains on sample {both[0]} and leaves it out; use a number of folds, KFold or StratifiedKFold"
             )
     return found
+
+
+def _needs_groups(splitter: Any) -> bool:
+    """Tell if a splitter of scikit-learn splits by groups."""
+    routing = getattr(splitter, "get_metadata_routing", None)  # of scikit-learn's own splitters alone
+    return routing is not None and routing().split.requests.get("groups") is True
 
 
 def splits_of_classes(cv: Any, codes: Indices, labels: Any, weight: Floats) -> Splits:
