@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn.svm
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import (
     GroupKFold,
@@ -193,6 +194,28 @@ def test_the_steps_of_a_pipeline_do_not_see_samples_without_weight(cv):
     model.set_params(cv=cv if cv == 3 else PredefinedSplit(np.arange(15) % 3)).fit(X[:15], T[:15])
     for answer, expected in zip(answers, [model.predict(X), *model.predict_interval(X, alpha=0.2)], strict=True):
         np.testing.assert_allclose(answer, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("machine", [mercer.RLSRegressor(), mercer.RLSRegressor(bias=False), mercer.SVR(gamma=0.5)])
+def test_the_only_sample_that_counts_cannot_be_left_out(machine):
+    """Two are enough: without one, f is the function of the other alone, its y where there is a bias."""
+    weight = np.zeros(18)
+    weight[4] = 3.0
+    message = "at least 2 samples with positive weight, but there is 1"
+    with pytest.raises(ValueError, match=message):
+        machine.fit(X, T, sample_weight=weight).calibrate(X, T, cv="leave-one-out", sample_weight=weight)
+    with pytest.raises(ValueError, match=message):
+        mercer.CalibratedRegressor(machine, cv="leave-one-out").fit(X[:1], T[:1])
+    weight[7] = 3.0
+    found = machine.fit(X, T, sample_weight=weight).calibrate(X, T, cv="leave-one-out", sample_weight=weight)
+    one, other = (clone(machine).set_params(kernel=machine.kernel_).fit(X[[i]], T[[i]], [3.0]) for i in (4, 7))
+    expected = [abs(T[4] - other.predict(X[[4]])[0]), abs(T[7] - one.predict(X[[7]])[0])]
+    np.testing.assert_allclose(found.residuals_, expected, atol=1e-6)
+
+
+def test_leaving_out_the_only_sample_of_an_svr():
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        mercer.leave_one_out(mercer.SVR(gamma=0.5), X[:1], T[:1])
 
 
 @pytest.mark.filterwarnings("ignore:all samples of the classes 2 have weight 0")

@@ -33,7 +33,7 @@ from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.held_out.folds import splits_of
-from mercer.held_out.leave_one_out import FunctionsLeftOut
+from mercer.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
 from mercer.parameters import one_of
 from mercer.tables.asked import ask
@@ -261,6 +261,7 @@ def _functions_left_out(machine: Any, X: Any, y: Floats, weight: Floats | None) 
             )
         rows = np.flatnonzero(weight)
         X, y, weight = part_of(X, rows), y[rows], weight[rows]
+    refuse_one_sample(len(y))
     way: Any = LeaveOneOutFunctions if isinstance(inner, RLSRegressor) else FunctionsLeftOut
     return way.of(inner, X, y, weight)
 

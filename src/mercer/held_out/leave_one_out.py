@@ -97,6 +97,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     _refuse(model, np.asarray(on_host(y)))
     fit, solved = settlements(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
+    refuse_one_sample(len(merged.rows))
     values = np.full((fit.n, len(solved)), np.nan)
     removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
     for k, one in enumerate(solved):
@@ -131,6 +132,15 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
         unique=freeze(unique),
         n_removed=int(removed.sum()),
     )
+
+
+def refuse_one_sample(counted: int) -> None:
+    """Raise an error where nothing is left to train on without a sample."""
+    if counted < 2:
+        raise ValueError(
+            f"leaving one out needs at least 2 samples with positive weight, but there is {counted}: without it there "
+            "is nothing to learn from; give more samples, or those that there are some weight"
+        )
 
 
 def _refuse(model: Any, y: Any) -> None:
