@@ -66,4 +66,9 @@ def test_what_cannot_be_forgotten():
     with pytest.raises(ValueError, match="2 classes"):
         model.forget([0, 1, 2])
     np.testing.assert_array_equal(model.decision_function(X), before)
-    assert model.forget([-1]).shape_fit_ == (5, 1)
+    with pytest.raises(IndexError, match=r"no sample -1 to forget: 6 are known, counted from 0; the last is 5"):
+        model.forget([-1])
+    with pytest.raises(ValueError, match="sample 2 stands 3 times among indices"):
+        model.forget([2, 1, 2, 0, 0, 2])
+    assert model.shape_fit_ == (6, 1)
+    assert model.forget([5]).shape_fit_ == (5, 1)

@@ -234,7 +234,8 @@ class DualMachine(MachineMethods, Machine):
         Parameters
         ----------
         indices : array of int
-            Places of the samples in the order in which they came, as in `support_`. Later ones move up.
+            Places of the samples in the order in which they came, from 0 on and each once, as in `support_`. Later
+            ones move up.
 
         Returns
         -------

@@ -48,9 +48,16 @@ class TrainingSet:
         given = np.atleast_1d(np.asarray(indices))
         if given.dtype.kind not in "iu" or given.ndim != 1:
             raise TypeError(f"indices={indices!r} must be places of samples, as integers")
-        outside = given[(given < -n) | (given >= n)]
+        outside = given[(given < 0) | (given >= n)]
         if len(outside):
-            raise IndexError(f"there is no sample {outside[0]} to forget: {n} are known, counted from 0")
+            last = f"; the last is {n - 1}" if (outside < 0).any() else ""
+            raise IndexError(f"there is no sample {outside[0]} to forget: {n} are known, counted from 0{last}")
+        times = np.bincount(given.astype(np.intp), minlength=n)
+        if (times > 1).any():
+            raise ValueError(
+                f"sample {np.argmax(times)} stands {times.max()} times among indices, but it can be forgotten "
+                "once; give each place once: np.unique(indices)"
+            )
         kept = np.delete(np.arange(n), given)
         if len(kept) == 0:
             raise ValueError("all samples would be forgotten; make a new estimator instead")
