@@ -201,7 +201,7 @@ def test_the_only_sample_that_counts_cannot_be_left_out(machine):
     """Two are enough: without one, f is the function of the other alone, its y where there is a bias."""
     weight = np.zeros(18)
     weight[4] = 3.0
-    message = "at least 2 samples with positive weight, but there is 1"
+    message = "at least 2 samples with positive weight, but n_samples = 1"
     with pytest.raises(ValueError, match=message):
         machine.fit(X, T, sample_weight=weight).calibrate(X, T, cv="leave-one-out", sample_weight=weight)
     with pytest.raises(ValueError, match=message):

@@ -24,6 +24,7 @@ from mercer.arrays import Floats, freeze, n_samples, row_blocks
 from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, splits_of_counted
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
+from mercer.calibration.symmetry import order_dependence
 from mercer.calibration.weighted_ranks import are_counts, lower_ends, upper_ends
 from mercer.data import samples
 from mercer.data.samples import check_same_length
@@ -169,6 +170,10 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
                 f"none: {searches[0]} searches by folds of its own, which depend on the order of the samples; in "
                 "practice about 1 − alpha"
             )
+        trained_on = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
+        ordered = order_dependence(self.estimator_, trained_on)
+        if ordered is not None:
+            return f"none: {ordered}; in practice about 1 − alpha"
         if self._functions_ is not None:
             n_folds = len(self.residuals_)
         if n_folds == len(self.residuals_):

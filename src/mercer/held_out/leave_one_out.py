@@ -138,8 +138,8 @@ def refuse_one_sample(counted: int) -> None:
     """Raise an error where nothing is left to train on without a sample."""
     if counted < 2:
         raise ValueError(
-            f"leaving one out needs at least 2 samples with positive weight, but there is {counted}: without it there "
-            "is nothing to learn from; give more samples, or those that there are some weight"
+            f"leaving one out needs at least 2 samples with positive weight, but n_samples = {counted}: without it "
+            "there is nothing to learn from; give more samples, or those that there are some weight"
         )
 
 
