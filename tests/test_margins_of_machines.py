@@ -42,6 +42,25 @@ def test_labels_and_lengths_are_checked():
         model.margins(CANCER, BENIGN[:-1])
 
 
+def test_a_class_of_weight_zero_has_no_margins():
+    """Without its rows the margins are those of a fit without the class."""
+    y, weight = np.arange(len(CANCER)) % 3, np.ones(len(CANCER))
+    weight[y == 2] = 0.0
+    with pytest.warns(UserWarning, match="weight 0"):
+        model = SVC(C=0.1).fit(CANCER, y, sample_weight=weight)
+    with pytest.raises(ValueError, match=r"y\[2\]=2 is not one of the classes \[0, 1\].*all had weight 0.*leave its"):
+        model.margins(CANCER, y)
+    with pytest.raises(ValueError, match="all had weight 0"):
+        model.calibrate(CANCER, y)
+    kept = y < 2
+    fewer = SVC(C=0.1).fit(CANCER[kept], y[kept])
+    expected = y[kept] * 2 - 1
+    found = model.margins(CANCER[kept], y[kept])
+    np.testing.assert_allclose(
+        found.functional_margins, expected * fewer.decision_function(CANCER[kept]), rtol=1e-9, atol=1e-12
+    )
+
+
 def test_data_frames():
     model = SVC().fit(CANCER, BENIGN)
     margins = model.margins(CANCER, BENIGN)

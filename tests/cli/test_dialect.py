@@ -243,17 +243,17 @@ def test_an_odd_cell_in_a_column_of_numbers_is_told(mark, flags, unit, odd, fold
     assert price(folder, areas(mark, odd, unit=unit), *flags) == 1
     told = capsys.readouterr().err
     assert f"t.csv: row 8 of the column 'area' holds '{odd}' (and 1 more such rows), but 198 rows hold numbers" in told
-    assert "--na names marks of holes" in told
+    assert "--na names marks of missing values" in told
 
 
 @pytest.mark.parametrize(("mark", "unit"), [(".", ""), (",", ""), (",", " €")])
 @pytest.mark.parametrize("odd", ["n/k", "-"])
 def test_a_word_in_a_column_of_numbers_is_a_hole_and_asked_about(mark, unit, odd, folder, capsys):
     assert price(folder, areas(mark, odd, unit=unit)) == 0
-    assert "2 holes filled" in json.loads(capsys.readouterr().out)["columns"]["area"]
+    assert "2 missing values filled" in json.loads(capsys.readouterr().out)["columns"]["area"]
     assert main(["train", "t.csv", "--target", "price"]) == 0
     page = capsys.readouterr()
-    assert f"asked the column 'area' holds '{odd}' beside numbers: read as holes" in " ".join(page.out.split())
+    assert f"asked the column 'area' holds '{odd}' beside numbers: read as missing values" in " ".join(page.out.split())
     assert "with --numeric if that is right, else with --categorical" in " ".join(page.out.split())
     assert page.err == ""
     assert main(["train", "t.csv", "--target", "price", "--numeric", "area"]) == 0
@@ -273,8 +273,8 @@ def test_marks_of_holes_are_named_and_remembered(folder, capsys):
     text = areas(",", "k.A.").replace(";1;", ";-;")
     assert price(folder, text, "--na", "k.A.,-") == 0
     found = json.loads(capsys.readouterr().out)
-    assert "2 holes filled" in found["columns"]["area"]
-    assert "holes filled" in found["columns"]["rooms"]
+    assert "2 missing values filled" in found["columns"]["area"]
+    assert "missing values filled" in found["columns"]["rooms"]
     assert found["read_as"]["na"] == "k.A.\n-"
     assert main(["predict", "t.csv", "t.mercer", "out", "--plain"]) == 0
     assert len((folder / "out").read_text().splitlines()) == 200
@@ -297,12 +297,10 @@ def test_marks_of_holes_in_parquet(folder, capsys):
     assert main(["train", "t.parquet", "--target", "y", "--json"]) == 1
     assert "row 1 of the column 'x' holds 'n2k'" in capsys.readouterr().err
     assert main(["train", "t.parquet", "--target", "y", "--json", "--na", "n2k"]) == 0
-    assert "holes filled" in json.loads(capsys.readouterr().out)["columns"]["x"]
+    assert "missing values filled" in json.loads(capsys.readouterr().out)["columns"]["x"]
 
 
 def test_the_page_lists_every_mark_of_a_missing_value():
     page = (Path(__file__).parents[2] / "docs/tables.md").read_text(encoding="utf-8")
-    [sentence] = re.findall(
-        r"A hole, a missing value, is an empty cell, (.*?)\sor\sthe frame's own mark", page, re.DOTALL
-    )
+    [sentence] = re.findall(r"A missing value is an empty cell, (.*?)\sor\sthe frame's own mark", page, re.DOTALL)
     assert set(re.findall(r"`([^`]+)`", sentence)) == dialect.MISSING - {""} | {"?"}

@@ -65,8 +65,8 @@ def test_a_table_as_it_comes(make):
     assert model.feature_names_in_.tolist() == list(table)
     assert model.score(make(table), label) > 0.9
     told = model.columns_told()
-    assert "12 holes filled with the median" in told
-    assert "3 levels (basic, plus, pro); 8 holes, a level of their own" in told
+    assert "12 missing values filled with the median" in told
+    assert "3 levels (basic, plus, pro); 8 missing values, a level of their own" in told
     assert model.estimator_.certificate_.relative_gap < 0.01
     assert len(model.get_feature_names_out()) == model.encode(make(table)).shape[1]
 
@@ -120,7 +120,7 @@ def test_other_tables_in_prediction(make):
     with pytest.raises(ValueError, match="row 2 of the column 'visits' holds '2x', which is not a number"):
         model.predict(make(changed(table, visits=["1", "2x"] + ["3"] * 118)))
     words = make(changed(table, visits=["many", *map(str, table["visits"][1:])]))
-    with pytest.warns(GuessWarning, match="'visits' holds 'many' beside numbers: read as holes"):
+    with pytest.warns(GuessWarning, match="'visits' holds 'many' beside numbers: read as missing values"):
         values = model.decision_function(words)
     filled = make(changed(table, visits=[float(np.median(table["visits"])), *table["visits"][1:]]))
     np.testing.assert_array_equal(values, model.decision_function(filled))
@@ -211,7 +211,7 @@ def test_words_among_numbers_are_asked_about_once():
     frame, y = pd.DataFrame({"x": cells}), np.arange(40) % 2
     model = mercer.tabular(mercer.SVC())
     with pytest.warns(
-        GuessWarning, match="'x' holds 'k.A.', '-' beside numbers: read as holes; name it in numeric"
+        GuessWarning, match="'x' holds 'k.A.', '-' beside numbers: read as missing values; name it in numeric"
     ) as w:
         model.fit(frame, y)
     assert len(w) == 1

@@ -14,7 +14,7 @@ from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, spli
 from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, VennAbers, fit_curves
 from mercer.calibration.weighted_ranks import are_counts, share_up_to
 from mercer.data import samples
-from mercer.data.labels import codes_among, planes, winner
+from mercer.data.labels import planes, trained_codes, winner
 from mercer.engine import on_host, placed
 from mercer.estimators import SVC
 from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
@@ -107,7 +107,7 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         labels, y = machine.classes_, one_target(y, machine)
         weight = samples.weights(sample_weight, len(y))
         counted, codes = weight > 0, np.zeros(len(y), dtype=np.intp)
-        codes[counted] = codes_among(labels, y[counted])  # a class of weight 0 is none of the machine's
+        codes[counted] = trained_codes(labels, y[counted])  # a class of weight 0 is none of the machine's
         absent = np.setdiff1d(np.arange(len(labels)), codes[counted])
         if len(absent):
             label = labels.tolist()[absent[0]]

@@ -85,7 +85,7 @@ def add_flags(group: argparse._ActionsContainer) -> None:
         "--na",
         type=_marks,
         metavar="MARKS",
-        help="between commas, what stands for a hole in a table's cells beside blanks, NA and the like, such as k.A.,-",
+        help="between commas, what marks a missing value in a table beside blanks, NA and the like, such as k.A.,-",
     )
     group.add_argument("--encoding", help="of a CSV; default: UTF-8 or -16, else Windows-1252 if it looks like that")
 

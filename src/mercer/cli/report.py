@@ -212,7 +212,7 @@ class Report:
             asked = guesses(self.data.X, table.columns_, table.wishes())
             lines += [("asked", as_options(told)) for name, told in asked.items() if name not in left]
         if table.n_rows_dropped_:
-            lines.append(("", f"{table.n_rows_dropped_} rows with holes not trained on"))
+            lines.append(("", f"{table.n_rows_dropped_} rows with missing values not trained on"))
         if is_regressor(self.machine) and self.standardised:
             mean, scale = quantity(table.target_mean_), quantity(table.target_scale_)
             told = f"standardised: mean {mean}, standard deviation {scale}, in which C, epsilon and the certificate are"

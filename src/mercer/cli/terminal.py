@@ -120,7 +120,7 @@ _AS_OPTIONS = {
     "in only, categorical or text": "with --only, --categorical or --text",
     "missing='drop'": "--missing drop",
     "model.table.columns_told() lists all": "--verbose tells all",
-    "correct or empty the cell": "correct or empty the cell (--na names marks of holes)",
+    "correct or empty the cell": "correct or empty the cell (--na names marks of missing values)",
     " (a frame: as numbers)": "",
     "add 1 to every index, or read it in Python with first_index=0": "add 1 to every index of the file",
 }

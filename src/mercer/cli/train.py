@@ -23,7 +23,7 @@ _COLUMNS = {
     "drop": "a table's column to leave out; may be repeated, or names between commas, here and below",
     "only": "a column to learn from, and no other",
     "categorical": "a column of categories, such as codes that look like numbers",
-    "numeric": "a column of numbers, whatever it is called; words among them are holes",
+    "numeric": "a column of numbers, whatever it is called; words among them are missing values",
     "text": "a column of texts whose words are counted",
 }
 
@@ -113,7 +113,7 @@ def add_table_options(data: argparse._ArgumentGroup) -> None:
         "--missing",
         choices=("impute", "drop"),
         default="impute",
-        help="what becomes of a table's holes: filled and marked, or their rows not trained on (impute)",
+        help="what becomes of a table's missing values: filled and marked, or their rows not trained on (impute)",
     )
     add_flags(data)
     data.add_argument("--seed", type=int, default=0, help="of the split and of cross-validation (0)")

@@ -67,8 +67,14 @@ def read_signs(y: Any) -> Floats:
     return np.where(codes == 1, 1.0, -1.0)
 
 
-def codes_among(classes: np.ndarray, y: Any) -> Indices:
-    """Each label's place among known classes, which may be in any order."""
+def trained_codes(classes: np.ndarray, y: Any) -> Indices:
+    """Each label's place among the classes that a machine was trained on, which classes of weight 0 are not."""
+    hint = " that were trained on; a class whose samples all had weight 0 is none of them: leave its samples out"
+    return codes_among(classes, y, hint)
+
+
+def codes_among(classes: np.ndarray, y: Any, hint: str = "") -> Indices:
+    """Each label's place among known classes, which may be in any order; `hint` ends the error about any other."""
     y = column_or_1d(_plain(y), warn=True)
     if y.dtype == object:
         _check_objects(y.tolist())
@@ -80,7 +86,7 @@ def codes_among(classes: np.ndarray, y: Any) -> Indices:
     unknown = np.flatnonzero(classes[codes] != y)
     if len(unknown):
         (label,) = y[unknown[:1]].tolist()
-        raise ValueError(f"y[{unknown[0]}]={label!r} is not one of the classes {classes.tolist()}")
+        raise ValueError(f"y[{unknown[0]}]={label!r} is not one of the classes {classes.tolist()}{hint}")
     return np.asarray(codes, dtype=np.intp)
 
 

@@ -171,7 +171,7 @@ def _is_code(name: str, cells: Cells, wishes: Wishes) -> bool:
     return bool((known % 1 == 0).all()) and 2 < len(np.unique(known)) <= max(20, len(known) / 2)
 
 
-READ_AS_HOLES: Final = "read as holes"
+READ_AS_MISSING: Final = "read as missing values"
 
 
 def _some(words: list[str]) -> str:
@@ -179,9 +179,9 @@ def _some(words: list[str]) -> str:
 
 
 def strange_words(one: Encoding, cells: Cells) -> str | None:
-    """What to say of words that a table to be predicted has where the training table had numbers, and no holes."""
+    """Message about words in a table to predict where the training table had numbers, and no missing values."""
     words = words_among(cells)[0] if isinstance(one, Numbers) and cells.dtype == object and not one.n_holes else []
-    return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_HOLES}" if words else None
+    return f"the column {one.name!r} holds {_some(words)} beside numbers: {READ_AS_MISSING}" if words else None
 
 
 def guesses_in(frame: Frame, wishes: Wishes, source: str) -> dict[str, str]:
@@ -214,7 +214,7 @@ def _guess(one: Encoding, cells: Cells, wishes: Wishes) -> str | None:
         if not words or one.name in wishes.numeric:
             return None
         told = "name it in numeric if that is right, else in categorical"
-        return f"holds {_some(words)} beside numbers: {READ_AS_HOLES}; {told}"
+        return f"holds {_some(words)} beside numbers: {READ_AS_MISSING}; {told}"
     if isinstance(one, Levels) and any(number(item) is not None for item in cells[~holes(cells)].tolist()):
         return "holds numbers, and is read as a category; name it in categorical if that is right, else in numeric"
     return None

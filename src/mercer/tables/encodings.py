@@ -72,7 +72,7 @@ class Levels:
         shown = ", ".join([*first, "…"] if len(first) < len(self.levels) else first)
         kind = "truth value" if self.truth_values else "category"
         whose = "its" if self.n_holes == 1 else "their"
-        own = f"; {_count(self.n_holes, 'hole')}, a level of {whose} own" if self.n_holes else ""
+        own = f"; {_count(self.n_holes, 'missing value')}, a level of {whose} own" if self.n_holes else ""
         return f"{kind}, one column for each of {_count(len(self.levels), 'level')} ({shown}){own}"
 
     @property
@@ -236,7 +236,7 @@ def _mark(column: Any) -> list[str]:
 
 def _holes_told(count: int, fill: float | str) -> str:
     shown = quantity(fill) if isinstance(fill, float) else fill
-    return f"; {_count(count, 'hole')} filled with the median {shown} and marked" if count else ""
+    return f"; {_count(count, 'missing value')} filled with the median {shown} and marked" if count else ""
 
 
 def _count(count: int, word: str) -> str:

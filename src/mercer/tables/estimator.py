@@ -360,7 +360,7 @@ def _rows_without_holes(frame: Frame, encodings: list[Encoding]) -> Indices:
     used = [holes(column) for one, column in pairs if not isinstance(one, LeftOut)]
     rows = np.flatnonzero(~np.any(used, axis=0))
     if not len(rows):
-        raise ValueError("every row has a hole, so that missing='drop' leaves none")
+        raise ValueError("every row has a missing value, so that missing='drop' leaves no row; use missing='impute'")
     return rows
 
 

@@ -11,7 +11,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, freeze
-from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
+from mercer.data.labels import (
+    Classes,
+    Pair,
+    between,
+    class_weights,
+    names_of,
+    planes,
+    read_labels,
+    trained_codes,
+    winner,
+)
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host, placed
 from mercer.fitting.pipeline.machine import Machine, score_of_classifier
@@ -81,7 +91,7 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         """
         check_is_fitted(self)
         X = placed(X)
-        codes = codes_among(self.classes_, on_host(y))
+        codes = trained_codes(self.classes_, on_host(y))
         check_same_length(X, codes)
         values, duals, labels = self._decision(X), self._duals(X, codes), self.classes_.tolist()
         norms = self._plane_norms()

@@ -19,11 +19,12 @@ _SHARED: Final = {
     categorical : sequence of str, default=()
         Columns of categories, such as codes that are written as numbers.
     numeric : sequence of str, default=()
-        Columns of numbers, whatever they are called; words among them are holes.
+        Columns of numbers, whatever they are called; words among them are missing values.
     text : sequence of str, default=()
         Columns of texts, of which the words are counted.
     missing : {"impute", "drop"}, default="impute"
-        "drop" leaves rows with a hole out of training. In prediction holes are filled, since every row has an answer.
+        "drop" leaves rows with a missing value out of training. In prediction they are filled, since every row has an
+        answer.
     standardise : bool, default=True
         False leaves numbers, and y of a regression, as they are.
 """,
