@@ -6,10 +6,13 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import mercer
 from cli.commands import on_a_terminal
+from mercer.cli.folds import deal
 from mercer.cli.main import main
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.filterwarnings("ignore::mercer.errors.GuessWarning")]
@@ -242,6 +245,26 @@ def test_errors_of_numbers_are_in_their_unit(houses, folder, capsys):
     assert figures["mean_squared_error"] == pytest.approx(np.mean((found - houses) ** 2), rel=1e-8)
     assert main(["predict", "h.csv", "h.mercer", "out", "--plain"]) == 0  # as svm-predict
     assert "Mean squared error = " in capsys.readouterr().out
+
+
+def test_errors_of_folds_are_in_the_unit_of_the_target(houses, capsys):
+    capsys.readouterr()
+    ask = ["train", "h.csv", "--target", "price", "--C", "100", "--folds", "4"]
+    assert main(ask) == 0
+    told = capsys.readouterr().out
+    assert main([*ask, "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    model, table = clone(mercer.load("h.mercer")), pd.read_csv("h.csv")
+    answers = np.empty(60)
+    for train, test in deal(60, 4, 0):
+        answers[test] = model.fit(table.drop(columns="price").iloc[train], houses[train]).predict(
+            table.drop(columns="price").iloc[test]
+        )
+    error, squared = np.mean(np.abs(answers - houses)), np.mean((answers - houses) ** 2)
+    assert figures["mean_absolute_error"] == pytest.approx(error, rel=1e-6)
+    assert figures["mean_squared_error"] == pytest.approx(squared, rel=1e-6)
+    assert figures["r2"] == pytest.approx(1 - squared / houses.var(), rel=1e-6)
+    assert told.startswith(f"Cross Validation Error = {float(f'{error:.4g}'):,.0f} € in the mean of 60 rows, R² = ")
 
 
 def test_explanations_of_numbers_are_in_their_unit(houses, folder, capsys):

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer.analysis.figures import NumberFigures
 from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, Estimator, machine_of
 from mercer.estimators import NuSVC
 from mercer.runtime.progress import waiting
+from mercer.tables.dialect import from_text, quantity
 from mercer.tables.frame import part_of
 
 Split = tuple[Indices, Indices]
@@ -91,12 +93,15 @@ def pair_decisions(model: Estimator, X: Any, positive: Flags, weights: tuple[flo
 
 
 def cross_validated(args: argparse.Namespace, model: Any, data: Data) -> str:
-    """svm-train's line or two on cross-validation, or JSON."""
+    """svm-train's line or two on cross-validation, of a table's numbers one line in their unit; or JSON."""
     y, k = data.y, checked(args.folds, len(data.y))
     splits = deal(len(y), k, args.seed, y if args.machine in CLASSIFIERS else None)
     with waiting(f"{k}-fold cross-validation", args.quiet or args.json, k, args.verbose) as counted:
         answer = held_out(model, data.X, y, counted(splits))
     figures, lines = figures_of(answer, y, args.machine in REGRESSORS)
+    if args.machine in REGRESSORS and data.form != "libsvm":
+        in_unit, line = errors_of(answer, y, from_text(data.dialect.units).get(str(data.target), ""))
+        figures, lines = figures | in_unit, [line]
     if args.json:
         return json.dumps({"folds": k, "seed": args.seed, **figures})
     return "\n".join(f"Cross Validation {line}" for line in lines)
@@ -110,6 +115,13 @@ def figures_of(answers: Any, truth: Any, regression: bool) -> tuple[dict[str, fl
     error, correlation = float(np.mean((answers - truth) ** 2)), squared_correlation(truth, answers)
     lines = [f"Mean squared error = {error:g}", f"Squared correlation coefficient = {correlation:g}"]
     return {"mean_squared_error": error, "squared_correlation": correlation}, lines
+
+
+def errors_of(answers: Any, truth: Any, unit: str) -> tuple[dict[str, float], str]:
+    """Errors of a table's predicted numbers, by name and as a sentence in the target's unit."""
+    errors = NumberFigures(truth, answers, np.nan, unit)
+    mean = f"Error = {quantity(errors.error, unit)} in the mean of {len(truth):,} rows"
+    return {"mean_absolute_error": errors.error, "r2": errors.r2}, f"{mean}, R² = {errors.r2:.4g}"
 
 
 def squared_correlation(truth: Floats, answer: Floats) -> float:

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer.analysis.figures import NumberFigures
 from mercer.arrays import Floats
 from mercer.calibration.libsvm_laws import normal_probabilities
 from mercer.cli.data import Data, read_data
-from mercer.cli.folds import figures_of
+from mercer.cli.folds import errors_of, figures_of
 from mercer.cli.formats import add_data, add_flags, asked_for, format_of
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
 from mercer.cli.terminal import Subparsers, add_command, printable
@@ -27,7 +26,7 @@ from mercer.files.model import Model
 from mercer.files.models import read_model
 from mercer.runtime.progress import waiting
 from mercer.tables.cells import is_missing
-from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, quantity, remembered
+from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, remembered
 from mercer.tables.encodings import Levels, Words
 from mercer.tables.frame import Frame
 from mercer.tables.reading import known_truth
@@ -93,10 +92,8 @@ def run(args: argparse.Namespace) -> None:
     framed = data.table is not None and not args.plain
     figures, told = _judge(answer.kind, answer.values[rows], truth)
     if told and framed and answer.kind == "regression":
-        errors = NumberFigures(truth, answer.values[rows], np.nan, target_unit(model, data))
-        figures |= {"mean_absolute_error": errors.error, "r2": errors.r2}
-        mean = quantity(errors.error, errors.unit)
-        told = [f"Error = {mean} in the mean of {len(truth):,} rows, R² = {errors.r2:.4g} (regression)"]
+        errors, line = errors_of(answer.values[rows], truth, target_unit(model, data))
+        figures, told = figures | errors, [f"{line} (regression)"]
     remarks = [*answer.remarks, *_unseen(model, data), *_unjudged(args, answer, data, truth)]
     if told and data.digest and getattr(model.table, "reading_", {}).get("digest") == data.digest:
         remarks.append("These are the rows that the model was trained on: new ones are answered less well.")
