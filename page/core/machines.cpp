@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string_view>
 
 #include "algebra/doubled.hpp"
 #include "simd/level_entries.hpp"
@@ -361,7 +360,7 @@ void solve(Part* part, const std::vector<Term>& terms) {
     part->steps = begun.steps;
     part->exact = true;
     std::vector<std::int8_t> side;
-    if (std::string_view(begun.reason) == "converged" && settle(problem.family(), rough, &side, &beta) &&
+    if (begun.reason == StopReason::converged && settle(problem.family(), rough, &side, &beta) &&
         all_finite(beta)) {
         conclude(part, terms, beta);
         if (part->proof.violation <= kGood) return;
@@ -421,8 +420,8 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
         }
         if (below > kRoundingShare * unit) part->verdict = 1;
         if (part->verdict == 0 || (part->verdict == 1 && proof.violation <= wanted)) break;
-        const std::string_view reason = result.reason;
-        if ((reason != "converged" && reason != "stalled") || tol <= least) break;
+        const StopReason reason = result.reason;
+        if ((reason != StopReason::converged && reason != StopReason::stalled) || tol <= least) break;
         // At once what is wanted, if that is near; but rounding may keep the proof above it for ever.
         const double next = wanted < proof.violation ? std::max(0.5 * wanted, kTolFactor * tol) : kTolFactor * tol;
         tol = std::max(least, std::min(next, 0.5 * tol));

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -201,12 +200,12 @@ void test_whole_blocks() {
                     for (const double shift : {0.0, 1.0}) {
                         Case c(q, classes, shift, static_cast<unsigned>(q + classes));
                         const auto exact = solve<double>(c, shared, {1e-10, 1000000, 60.0}, *level);
-                        CHECK(std::strcmp(exact.reason, "converged") == 0);
+                        CHECK(exact.reason == mercer::StopReason::converged);
                         c.check_feasible(shared);
                         CHECK(std::abs(c.gap(shared)) < 1e-8 * static_cast<double>(q));
                         Case f(q, classes, shift, static_cast<unsigned>(q + classes));
                         const auto rough = solve<float>(f, shared, {1e-4, 1000000, 60.0}, *level);
-                        CHECK(std::strcmp(rough.reason, "converged") == 0);
+                        CHECK(rough.reason == mercer::StopReason::converged);
                         f.check_feasible(shared);
                         CHECK(std::abs(f.gap(shared)) < 2e-3 * static_cast<double>(q));
                         // From the solution there is nothing left to do.
@@ -222,14 +221,14 @@ void test_limits_and_odd_numbers() {
     const mercer::Level& level = *mercer::levels().front();
     Case c(20, 3, 0.0, 5);
     const auto few = solve<double>(c, true, {1e-10, 7, 60.0}, level);
-    CHECK(few.steps == 7 && std::strcmp(few.reason, "max_steps") == 0);
+    CHECK(few.steps == 7 && few.reason == mercer::StopReason::max_steps);
     c.check_feasible(true);
     // A kernel of zeros does not bend the dual: multipliers go to their bound, and the solver ends.
     for (const bool shared : {true, false}) {
         Case flat(6, 3, 0.0, 5);
         std::fill(flat.kernel.begin(), flat.kernel.end(), 0.0);
         const auto found = solve<double>(flat, shared, {1e-6, 100000, 60.0}, level);
-        CHECK(std::strcmp(found.reason, "converged") == 0);
+        CHECK(found.reason == mercer::StopReason::converged);
         flat.check_feasible(shared);
         CHECK(std::abs(flat.gap(shared)) < 1e-4);
     }
@@ -239,8 +238,8 @@ void test_limits_and_odd_numbers() {
     Case poisoned = bad;
     poisoned.kernel[8] = 0.0;
     poisoned.kernel[7] = std::numeric_limits<double>::infinity();
-    CHECK(std::strcmp(solve<double>(poisoned, true, {1e-6, 100000, 60.0}, level).reason, "nonfinite") == 0);
-    CHECK(std::strcmp(solve<double>(bad, true, {1e-6, 100000, 60.0}, level).reason, "nonfinite") == 0);
+    CHECK(solve<double>(poisoned, true, {1e-6, 100000, 60.0}, level).reason == mercer::StopReason::nonfinite);
+    CHECK(solve<double>(bad, true, {1e-6, 100000, 60.0}, level).reason == mercer::StopReason::nonfinite);
     CHECK(bad.beta == before && poisoned.beta == before);
 }
 

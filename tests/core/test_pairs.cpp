@@ -1,10 +1,10 @@
 // Problems on pairs of blocks: solved, summed and certified against loops over the whole matrix; on every level.
+// Folds of dense and of sparse samples against separate solves.
 #include "solve/pairs.hpp"
 
 #include <cmath>
 #include <cstdio>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "check.hpp"
@@ -66,6 +66,11 @@ struct Samples {
         for (T& value : x) value = static_cast<T>(normal(generator));
         for (std::int64_t i = 0; i < n; ++i) norms[at(i)] = static_cast<T>(0.5 * dot(i, i));
     }
+    // Sets every third entry to 0.
+    void drop_entries() {
+        for (std::size_t e = 0; e < x.size(); e += 3) x[e] = T{0};
+        for (std::int64_t i = 0; i < n; ++i) norms[at(i)] = static_cast<T>(0.5 * dot(i, i));
+    }
     double dot(std::int64_t i, std::int64_t j) const {
         double sum = 0.0;
         for (std::int64_t k = 0; k < kFeatures; ++k) {
@@ -103,7 +108,7 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
     CHECK(mercer::sizes_agree(blocks.rows(), blocks.list()));
     mercer::add_pairs<T>(kernel, blocks.rows(), blocks.list(), beta.data(), u.data(), threads);
     for (std::int64_t t = 0; t < count; ++t) {
-        CHECK(std::string(results[at(t)].reason) == "converged");
+        CHECK(results[at(t)].reason == mercer::StopReason::converged);
         const std::int64_t from = blocks.offsets[at(t)], n = blocks.offsets[at(t + 1)] - from;
         Doubles exact(at(n), 0.0);
         double top = -1e300, bottom = 1e300, sum = 0.0, energy = 0.0;
@@ -144,6 +149,140 @@ void check(const Blocks& blocks, bool paired, double curved, const mercer::Level
     }
 }
 
+// The samples' entries that are not zero, row after row.
+struct Csr {
+    Doubles values;
+    std::vector<std::int32_t> indices;
+    Indices starts{0};
+
+    explicit Csr(const Samples<double>& samples) {
+        for (std::int64_t i = 0; i < samples.n; ++i) {
+            for (std::int64_t k = 0; k < kFeatures; ++k) {
+                const double value = samples.x[at(i * kFeatures + k)];
+                if (value == 0.0) continue;
+                values.push_back(value);
+                indices.push_back(static_cast<std::int32_t>(k));
+            }
+            starts.push_back(static_cast<std::int64_t>(values.size()));
+        }
+    }
+    mercer::SparseSamples<double> view(const Samples<double>& samples) const {
+        return {values.data(), indices.data(), starts.data(), samples.n, kFeatures, samples.norms.data()};
+    }
+};
+
+// p'b - 1/2 b'(K + diag d)b of problem t, and the violation of its optimality; K value by value.
+template <class T>
+struct Value {
+    double dual = 0.0, violation = 0.0, sum = 0.0;
+
+    Value(const Samples<T>& samples, const Blocks& blocks, std::int64_t t, const Doubles& p, const double* lower,
+          const double* upper, const Doubles& d, const double* beta, bool paired) {
+        const std::int64_t from = blocks.offsets[at(t)], n = blocks.offsets[at(t + 1)] - from;
+        double top = -1e300, bottom = 1e300;
+        for (std::int64_t i = from; i < from + n; ++i) {
+            double u = 0.0;
+            for (std::int64_t j = from; j < from + n; ++j) {
+                u += beta[j] * samples.k(blocks.sample(t, i - from), blocks.sample(t, j - from));
+            }
+            const double h = p[at(i)] - u - d[at(i)] * beta[i];
+            if (beta[i] < upper[i]) top = std::max(top, h);
+            if (beta[i] > lower[i]) bottom = std::min(bottom, h);
+            CHECK(beta[i] >= lower[i] && beta[i] <= upper[i]);
+            dual += beta[i] * (p[at(i)] - 0.5 * u - 0.5 * d[at(i)] * beta[i]);
+            sum += beta[i];
+        }
+        violation = paired ? top - bottom : std::max(top, -bottom);
+    }
+};
+
+// Folds, each of which holds out other samples of every block, together and one by one: the same optima.
+template <class T, class S, class Solve, class Separate>
+void check_folds(const Samples<S>& samples, const Blocks& blocks, bool paired, double curved, bool near, Solve solve,
+                 Separate separate) {
+    constexpr std::int64_t kFolds = 3;
+    constexpr double tol = sizeof(T) == sizeof(float) ? 1e-3 : 1e-8;
+    const std::int64_t m = blocks.offsets.back(), count = blocks.list().count;
+    Doubles p(at(m)), d(at(m), curved), start(at(m), 0.0), lower(at(kFolds * m), 0.0), upper(at(kFolds * m), 0.0);
+    for (std::int64_t t = 0; t < count; ++t) {
+        const std::int64_t a = blocks.pairs[at(2 * t)], n = blocks.starts[at(a + 1)] - blocks.starts[at(a)];
+        for (std::int64_t i = blocks.offsets[at(t)]; i < blocks.offsets[at(t + 1)]; ++i) {
+            const std::int64_t place = i - blocks.offsets[at(t)];
+            const bool first = place < n;
+            p[at(i)] = first ? 1.0 : -1.0;
+            // A start near the solutions, whose sums are not those of the folds.
+            start[at(i)] = near ? p[at(i)] * 0.1 * static_cast<double>(1 + place % 3) : 0.0;
+            for (std::int64_t f = 0; f < kFolds; ++f) {
+                if (place % kFolds != f) (first ? upper : lower)[at(f * m + i)] = first ? 2.0 : -3.0;
+            }
+        }
+    }
+    Doubles solutions(at(kFolds * m), 99.0);
+    std::vector<mercer::SmoResult> results(at(kFolds * count));
+    const mercer::SmoStop stop{tol, 1'000'000, 60.0};
+    CHECK(solve(mercer::PairFolds{p.data(), start.data(), lower.data(), upper.data(), d.data(), kFolds, paired,
+                                  solutions.data()},
+                stop, results.data()) > 0);
+    for (std::int64_t f = 0; f < kFolds; ++f) {
+        Doubles alone(at(m), 0.0);
+        std::vector<mercer::SmoResult> own(at(count));
+        const double *low = lower.data() + f * m, *high = upper.data() + f * m, *together = solutions.data() + f * m;
+        separate(mercer::PairProblems{p.data(), alone.data(), low, high, d.data(), paired}, stop, own.data());
+        for (std::int64_t t = 0; t < count; ++t) {
+            CHECK(results[at(t * kFolds + f)].reason == mercer::StopReason::converged);
+            CHECK(own[at(t)].reason == mercer::StopReason::converged);
+            const Value<S> found(samples, blocks, t, p, low, high, d, together, paired);
+            const Value<S> wanted(samples, blocks, t, p, low, high, d, alone.data(), paired);
+            CHECK(found.violation <= 1.1 * tol && wanted.violation <= 1.1 * tol);
+            if (paired) CHECK(std::abs(found.sum) <= 1e-12);
+            // Both are optimal to tol times what a solution can move.
+            const double reach = 5.0 * static_cast<double>(blocks.offsets[at(t + 1)] - blocks.offsets[at(t)]);
+            CHECK(std::abs(found.dual - wanted.dual) <= tol * reach);
+        }
+    }
+}
+
+void check_folds(const Blocks& blocks, bool paired, double curved, bool near, const mercer::Level& level,
+                 int n_threads) {
+    mercer::Poll poll;
+    const mercer::Threads threads{n_threads, level, poll};
+    const auto dense = [&]<class T>(T) {
+        const Samples<T> samples(static_cast<std::int64_t>(blocks.members.size()));
+        const mercer::DenseSamples<T> view = samples.view();
+        const mercer::PairKernel<T> kernel{view, samples.diagonal.data(), mercer::kGaussian, kNumbers};
+        check_folds<T>(
+            samples, blocks, paired, curved, near,
+            [&](const auto& folds, const auto& stop, auto* results) {
+                return mercer::solve_folds<T>(kernel, blocks.rows(), blocks.list(), folds, stop, results, threads);
+            },
+            [&](const auto& problems, const auto& stop, auto* results) {
+                mercer::solve_pairs<T>(kernel, blocks.rows(), blocks.list(), problems, stop, results, threads);
+            });
+    };
+    dense(float{});
+    dense(double{});
+    Samples<double> samples(static_cast<std::int64_t>(blocks.members.size()));
+    samples.drop_entries();
+    const Csr csr(samples);
+    const mercer::SparseSamples<double> view = csr.view(samples);
+    const mercer::SparsePairKernel kernel{view, samples.diagonal.data(), mercer::kGaussian, kNumbers};
+    const auto sparse = [&]<class T>(T) {
+        check_folds<T>(
+            samples, blocks, paired, curved, near,
+            [&](const auto& folds, const auto& stop, auto* results) {
+                return mercer::solve_sparse_folds<T>(kernel, blocks.rows(), blocks.list(), folds, stop, results,
+                                                     threads);
+            },
+            [&](const auto& problems, const auto& stop, auto* results) {
+                Doubles products(at(blocks.offsets.back()));
+                mercer::solve_sparse_pairs<T>(kernel, blocks.rows(), blocks.list(), problems, stop, results,
+                                              products.data(), threads);
+            });
+    };
+    sparse(float{});
+    sparse(double{});
+}
+
 // Blocks of 2, 3 and 1 samples, and offsets that are one off.
 void sizes_that_disagree() {
     const Blocks blocks({2, 3, 1});
@@ -166,6 +305,9 @@ int main() {
                     for (const double curved : {0.0, 0.5}) {
                         check<float>(blocks, paired, curved, *level, n_threads);
                         check<double>(blocks, paired, curved, *level, n_threads);
+                        for (const bool near : {false, true}) {
+                            check_folds(blocks, paired, curved, near, *level, n_threads);
+                        }
                     }
                 }
             }

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "check.hpp"
@@ -155,7 +153,7 @@ void compare(const Case& c, const mercer::Level& level, double best) {
     const double tol = sizeof(T) == 4 ? 1e-4 : 1e-8;
     Doubles beta;
     const mercer::SmoResult result = solve<T>(c, level, &beta, {tol, 1000000, kInfinity});
-    CHECK(std::string(result.reason) == "converged");
+    CHECK(result.reason == mercer::StopReason::converged);
     CHECK(result.violation <= tol);
     CHECK(std::abs(c.violation(beta) - result.violation) < (sizeof(T) == 4 ? 1e-5 : 1e-10));
     CHECK(c.dual(beta) > best - 30.0 * tol);
@@ -223,15 +221,15 @@ void endings(const mercer::Level& level) {
     const Case good = random_case(40, 99, 1, false, false);
     Doubles beta;
     auto result = solve<T>(good, level, &beta, {1e-6, 0, kInfinity});
-    CHECK(std::string(result.reason) == "max_steps" && result.steps == 0 && beta == good.start);
+    CHECK(result.reason == mercer::StopReason::max_steps && result.steps == 0 && beta == good.start);
     CHECK(std::abs(result.violation - good.violation(good.start)) < 1e-5);
     result = solve<T>(good, level, &beta, {1e-6, 3, kInfinity});
-    CHECK(std::string(result.reason) == "max_steps" && result.steps == 3);
+    CHECK(result.reason == mercer::StopReason::max_steps && result.steps == 3);
     result = solve<T>(good, level, &beta, {1e-6, 1000000, -1.0});
-    CHECK(std::string(result.reason) == "max_seconds");
+    CHECK(result.reason == mercer::StopReason::max_seconds);
     for (const double tol : {0.0, -1.0, std::nan("")}) {
         result = solve<T>(good, level, &beta, {tol, std::numeric_limits<std::int64_t>::max(), 20.0});
-        CHECK(std::string(result.reason) == "stalled" || std::string(result.reason) == "converged");
+        CHECK(result.reason == mercer::StopReason::stalled || result.reason == mercer::StopReason::converged);
     }
 
     Case open = good;  // a direction without curvature and without an end
@@ -239,10 +237,10 @@ void endings(const mercer::Level& level) {
     std::fill(open.upper.begin(), open.upper.end(), kInfinity);
     std::fill(open.lower.begin(), open.lower.end(), -kInfinity);
     result = solve<T>(open, level, &beta, {1e-3, 1000000, 20.0});
-    CHECK(std::string(result.reason) == "unbounded");
+    CHECK(result.reason == mercer::StopReason::unbounded);
     std::fill(open.group.begin(), open.group.end(), -1);
     result = solve<T>(open, level, &beta, {1e-3, 1000000, 20.0});
-    CHECK(std::string(result.reason) == "unbounded");
+    CHECK(result.reason == mercer::StopReason::unbounded);
 
     for (const double poison : {std::nan(""), kInfinity, -kInfinity}) {
         for (const int groups : {0, 1}) {
@@ -251,12 +249,13 @@ void endings(const mercer::Level& level) {
                 Case bad = clean;
                 (bad.*array)[7] = poison;
                 result = solve<T>(bad, level, &beta, {1e-3, 1000000, 20.0});
-                CHECK(std::string(result.reason) != "max_steps" && std::string(result.reason) != "max_seconds");
+                CHECK(result.reason != mercer::StopReason::max_steps);
+                CHECK(result.reason != mercer::StopReason::max_seconds);
             }
             Case bad = clean;
             std::fill(bad.kernel.begin(), bad.kernel.end(), poison);
             result = solve<T>(bad, level, &beta, {1e-3, 1000000, 20.0});
-            CHECK(std::string(result.reason) == "nonfinite" && std::isnan(result.violation));
+            CHECK(result.reason == mercer::StopReason::nonfinite && std::isnan(result.violation));
         }
     }
 
@@ -302,5 +301,5 @@ void test_smo() {
     mercer::Poll poll;
     const auto empty = mercer::smo<double>({nullptr, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr},
                                            {1e-3, 10, 1.0}, mercer::level(), poll);
-    CHECK(empty.steps == 0 && std::string(empty.reason) == "converged");
+    CHECK(empty.steps == 0 && empty.reason == mercer::StopReason::converged);
 }

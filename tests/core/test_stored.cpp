@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "check.hpp"
@@ -132,7 +131,7 @@ bool compare(const Case& c, const mercer::Level& level, double tol, std::int64_t
     for (std::int32_t g = 0; g < c.groups; ++g) CHECK(std::abs(c.sum(beta, g)) <= 1e-13 * widest);
     const Doubles again = c.product(beta);
     for (std::size_t i = 0; i < c.q; ++i) CHECK(std::abs(u[i] - again[i]) <= 1e-13 * (1.0 + size));
-    if (std::string(result.reason) != "converged") return false;
+    if (result.reason != mercer::StopReason::converged) return false;
     // Steps know the gradient to the roundings of their kernel values' type.
     const double error = (sizeof(T) == sizeof(float) ? 1e-7 : 1e-15) * size;
     CHECK(c.bound(beta) - c.dual(beta) <= (tol + 10.0 * error) * widest + 1e-13 * size * (1.0 + size));
@@ -162,5 +161,5 @@ void test_stored() {
     const auto empty = mercer::solve_stored<double>({nullptr, 0, nullptr, 0, nullptr, nullptr, nullptr, nullptr, nullptr,
                                                      nullptr, nullptr},
                                                     {1e-3, 10, 1.0}, mercer::level(), poll);
-    CHECK(empty.steps == 0 && std::string(empty.reason) == "converged");
+    CHECK(empty.steps == 0 && empty.reason == mercer::StopReason::converged);
 }

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "bind/picked_rows.hpp"
+#include "bind/stop_reason.hpp"
 #include "linear/descent.hpp"
 #include "linear/doubled.hpp"
 #include "linear/joint_descent.hpp"
@@ -111,7 +112,7 @@ public:
         run([&](const auto& rows, const mercer::Threads& threads) {
             result = mercer::linear_dcd(rows, packed_, problem, stop, seed_.data(), threads);
         });
-        return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
+        return nb::make_tuple(result.epochs, result.violation, result.gap, word_of(result.reason));
     }
 
     TupleOf<std::int64_t, double, double, nb::str> descend_joint(AnyArray y, AnyArray C, AnyArray lengths, double bias, AnyArray beta, AnyArray w,
@@ -135,7 +136,7 @@ public:
         run([&](const auto& rows, const mercer::Threads& threads) {
             result = mercer::linear_joint_dcd(rows, problem, stop, seed_.data(), threads);
         });
-        return nb::make_tuple(result.epochs, result.violation, result.gap, result.reason);
+        return nb::make_tuple(result.epochs, result.violation, result.gap, word_of(result.reason));
     }
 
     const std::int64_t n, d;

@@ -96,7 +96,7 @@ struct Solved {
         return as_list(results, [](const mercer::SmoResult& result) { return result.steps; });
     }
     auto reasons() const {
-        return as_list(results, [](const mercer::SmoResult& result) { return nb::str(result.reason); });
+        return as_list(results, [](const mercer::SmoResult& result) { return word_of(result.reason); });
     }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bind/arguments.hpp"
+#include "bind/stop_reason.hpp"
 
 // Where the variables start and end up, their bounds, and what is added to the diagonal of K.
 struct Variables {
@@ -32,5 +33,5 @@ void check_contiguous_rows(const Array& K) {
 // How steps ended: an SmoResult or a JointResult.
 template <class Result>
 TupleOf<std::int64_t, double, nb::str> how_ended(const Result& result) {
-    return nb::make_tuple(result.steps, result.violation, result.reason);
+    return nb::make_tuple(result.steps, result.violation, word_of(result.reason));
 }

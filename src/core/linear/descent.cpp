@@ -78,13 +78,13 @@ public:
     DcdResult run() {
         DescentStop stop(stop_, n_);
         while (true) {
-            if (stop.exhausted(visits_)) return finish("max_epochs");
-            if (!pass()) return finish("max_seconds");
+            if (stop.exhausted(visits_)) return finish(StopReason::max_epochs);
+            if (!pass()) return finish(StopReason::max_seconds);
             if (stop.should_check(worst_, gap_, value_, static_cast<std::int64_t>(active_), visits_)) {
                 const FullCheck all = check_all();
                 if (stop.met(all, value_) || stop.stalled(all, value_, visits_)) {
                     worst_ = all.violation, gap_ = all.gap;
-                    return finish("converged");
+                    return finish(StopReason::converged);
                 }
                 active_ = reactivate(&order_, active_, violates_);
             }
@@ -190,7 +190,7 @@ private:
         return true;
     }
 
-    DcdResult finish(const char* reason) {
+    DcdResult finish(StopReason reason) {
         *problem_.b = b_;
         for (std::size_t i = 0; i < variables_.size(); ++i) problem_.beta[i] = variables_[i].beta;
         return {n_ == 0 ? 0 : ceil_div(visits_, n_), worst_, gap_, reason};
@@ -225,7 +225,7 @@ DcdResult linear_dcd(const Rows& rows, PackedCsr& packed, const DcdProblem& prob
                                   threads);
         }
     }
-    if (problem.bias > std::numeric_limits<double>::max()) return {0, 0.0, 0.0, "unsettled"};
+    if (problem.bias > std::numeric_limits<double>::max()) return {0, 0.0, 0.0, StopReason::unsettled};
     return Descent<Rows>(rows, problem, stop, seed, threads).run();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "linear/rows.hpp"
+#include "solve/stop_reason.hpp"
 
 namespace mercer {
 
@@ -42,7 +43,7 @@ struct DcdResult {
     std::int64_t epochs;  // visits over the number of rows, rounded up
     double violation;     // over the rows of the last pass
     double gap;           // not relative
-    const char* reason;   // converged, max_epochs or max_seconds; unsettled: a free bias that cannot be found this way
+    StopReason reason;    // converged, max_epochs or max_seconds; unsettled: a free bias that cannot be found this way
 };
 
 // With shrinking, and in a new random order from `seed` for every pass. Sparse rows of a classification problem are

@@ -55,16 +55,16 @@ public:
         while (epochs() < stop_.max_epochs) {
             const bool all = active_ == order_.size();
             const auto wanted = static_cast<std::int64_t>(active_);
-            if (!pass()) return {epochs() + 1, worst_, gap_, "max_seconds"};
+            if (!pass()) return {epochs() + 1, worst_, gap_, StopReason::max_seconds};
             visits += std::max<std::int64_t>(wanted, 1);
             if (is_small()) {
-                if (all) return {epochs(), worst_, gap_, "converged"};
+                if (all) return {epochs(), worst_, gap_, StopReason::converged};
                 active_ = order_.size(), margin_ = kInfinity;
             } else {
                 margin_ = stop_.shrinking ? worst_ : kInfinity;
             }
         }
-        return {std::max<std::int64_t>(stop_.max_epochs, 0), worst_, gap_, "max_epochs"};
+        return {std::max<std::int64_t>(stop_.max_epochs, 0), worst_, gap_, StopReason::max_epochs};
     }
 
 private:

@@ -96,8 +96,8 @@ public:
     DcdResult run() {
         DescentStop stop(stop_, n_);
         while (true) {
-            if (stop.exhausted(visits_)) return finish("max_epochs");
-            if (!pass()) return finish("max_seconds");
+            if (stop.exhausted(visits_)) return finish(StopReason::max_epochs);
+            if (!pass()) return finish(StopReason::max_seconds);
             const double of_bias = held_ ? gap_of_bias() : 0.0;
             const bool near = !held_ || std::abs(slope_of_b()) <= stop_.tol * curvature_of_b_;
             bool stalled = false;
@@ -109,13 +109,13 @@ public:
                 stalled = !met && stop.stalled(all, value(), visits_);
                 if (met || (stalled && !held_)) {
                     worst_ = all.violation, gap_ = all.gap;
-                    return finish("converged");
+                    return finish(StopReason::converged);
                 }
                 active_ = reactivate(&order_, active_, violates_);
             }
             if (held_ && (stalled || !move_bias(of_bias))) {
                 b_ = best_b_;
-                if (is_free()) return finish("unsettled");
+                if (is_free()) return finish(StopReason::unsettled);
                 held_ = false;
                 b_ = problem_.bias * problem_.bias * sum_;
                 set_inverses();
@@ -307,7 +307,7 @@ private:
         return all;
     }
 
-    DcdResult finish(const char* reason) {
+    DcdResult finish(StopReason reason) {
         *problem_.b = b_;
         std::copy_n(weights_.data(), d_, problem_.w);
         for (std::int64_t i = 0; i < n_; ++i) {

@@ -64,9 +64,9 @@ public:
     }
 
     JointResult run() {
-        const char* reason = finite_start() ? loop() : kNonfinite;
+        const StopReason reason = finite_start() ? loop() : StopReason::nonfinite;
         // No NaN is ever the largest, so a gradient full of them would look converged.
-        if (reason == kNonfinite || !finite_gradient()) return {steps_, std::nan(""), kNonfinite};
+        if (reason == StopReason::nonfinite || !finite_gradient()) return {steps_, std::nan(""), StopReason::nonfinite};
         std::copy(beta_.begin(), beta_.end(), in_.beta);
         return {steps_, worst_, reason};
     }
@@ -147,11 +147,11 @@ private:
         return true;
     }
 
-    const char* loop() {
+    StopReason loop() {
         std::int64_t until_poll = 0;
         for (;;) {
-            if (!find_violations()) return kNonfinite;
-            if (!(worst_ > stop_.tol)) return "converged";
+            if (!find_violations()) return StopReason::nonfinite;
+            if (!(worst_ > stop_.tol)) return StopReason::converged;
             order_.clear();
             const double floor = std::max(stop_.tol, 0.1 * worst_);
             for (std::int64_t i = 0; i < q_; ++i) {
@@ -167,19 +167,19 @@ private:
             std::sort(order_.begin(), order_.end(), worse);
             bool moved = false;
             for (const std::int64_t i : order_) {
-                if (steps_ >= stop_.max_steps) return "max_steps";
+                if (steps_ >= stop_.max_steps) return StopReason::max_steps;
                 const std::int64_t touched = step(i);
                 moved = moved || touched > 0;
                 until_poll -= (touched + 1) * q_;
                 ++steps_;
             }
-            if (!moved) return "stalled";
+            if (!moved) return StopReason::stalled;
             if ((until_poll -= m_ * q_) < 0) {
                 until_poll = kTouchedPerPoll;
                 poll_.check();
                 if (watch_.seconds() > stop_.max_seconds) {
-                    if (!find_violations()) return kNonfinite;
-                    return "max_seconds";
+                    if (!find_violations()) return StopReason::nonfinite;
+                    return StopReason::max_seconds;
                 }
             }
         }
@@ -297,7 +297,7 @@ double best_separate(const double* v, std::int64_t n, double bound, double guess
 
 template <class T>
 JointResult joint(const JointProblem<T>& problem, const JointStop& stop, const Level& level, Poll& poll) {
-    if (problem.q == 0) return {0, 0.0, "converged"};
+    if (problem.q == 0) return {0, 0.0, StopReason::converged};
     return Joint<T>(problem, stop, level, poll).run();
 }
 

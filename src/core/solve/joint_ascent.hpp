@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "simd/level.hpp"
+#include "solve/stop_reason.hpp"
 #include "threads/interrupt.hpp"
 
 namespace mercer {
@@ -37,7 +38,7 @@ struct JointStop {
 struct JointResult {
     std::int64_t steps;
     double violation;    // the largest over samples, at least 0; NaN if nonfinite
-    const char* reason;  // converged, max_steps, max_seconds, stalled or nonfinite
+    StopReason reason;  // converged, max_steps, max_seconds, stalled or nonfinite
 };
 
 // Both maximise  sum_k v_k a_k - 1/2 (sum_k a_k^2 + (sum_k a_k)^2)  over n multipliers a >= 0 and return their sum:

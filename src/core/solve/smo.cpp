@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "algebra/infinity.hpp"
@@ -78,9 +79,9 @@ public:
     }
 
     SmoResult run() {
-        const char* reason = finite_start() ? loop() : kNonfinite;
+        const StopReason reason = finite_start() ? loop() : StopReason::nonfinite;
         // No NaN is ever the largest, so a gradient full of them would look converged.
-        if (reason == kNonfinite || !finite_gradient()) return {steps_, std::nan(""), kNonfinite};
+        if (reason == StopReason::nonfinite || !finite_gradient()) return {steps_, std::nan(""), StopReason::nonfinite};
         std::copy(beta_.begin(), beta_.end(), in_.beta);
         return {steps_, std::max(0.0, worst().violation()), reason};
     }
@@ -181,7 +182,7 @@ private:
                                  [](const auto& a, const auto& b) { return a.violation() < b.violation(); });
     }
 
-    const char* loop() {
+    StopReason loop() {
         const std::int64_t between_polls = 1 + kTouchedPerPoll / q_;
         const std::int64_t window = kWindow * q_;
         std::int64_t next_poll = 0;
@@ -191,13 +192,13 @@ private:
         int idle = 0;
         for (;;) {
             Group<T>& g = worst();
-            if (!(g.violation() > stop_.tol)) return "converged";
-            if (steps_ >= stop_.max_steps) return "max_steps";
+            if (!(g.violation() > stop_.tol)) return StopReason::converged;
+            if (steps_ >= stop_.max_steps) return StopReason::max_steps;
             if (steps_ >= next_poll) {
                 next_poll = steps_ + between_polls;
                 poll_.check();
-                if (watch_.seconds() > stop_.max_seconds) return "max_seconds";
-                if (!finite_gradient()) return kNonfinite;
+                if (watch_.seconds() > stop_.max_seconds) return StopReason::max_seconds;
+                if (!finite_gradient()) return StopReason::nonfinite;
             }
             if (steps_ >= next_refresh) {
                 next_refresh = steps_ + window;
@@ -208,11 +209,11 @@ private:
                 const double violation = worst().violation();
                 const bool rising = gain > std::numeric_limits<double>::epsilon() * (std::abs(gained) + kTiny);
                 idle = rising || violation < 0.99 * least ? 0 : idle + 1;
-                if (idle > 0 && (!(gain > 0.0) || idle == kPatience)) return "stalled";
+                if (idle > 0 && (!(gain > 0.0) || idle == kPatience)) return StopReason::stalled;
                 least = std::min(least, violation);
                 continue;
             }
-            if (const char* reason = g.paired ? step_pair(g) : step_one(g)) return reason;
+            if (const auto reason = g.paired ? step_pair(g) : step_one(g)) return *reason;
             ++steps_;
         }
     }
@@ -258,17 +259,17 @@ private:
         return room - step <= kBeside * std::max(std::abs(old), step);
     }
 
-    const char* step_pair(Group<T>& g) {
+    std::optional<StopReason> step_pair(Group<T>& g) {
         const std::int64_t i = g.begin + g.seen.i_up;
         const std::int64_t found =
             pass_.partner(h_.data() + g.begin, row(i) + g.begin, g.low.data(), diag_.data() + g.begin,
                           floor_.data() + g.begin, h_[i], diag_[i], floor_[i], g.count);
-        if (found < 0) return "stalled";  // the square of the gap underflows
+        if (found < 0) return StopReason::stalled;  // the square of the gap underflows
         const std::int64_t j = g.begin + found;
 
         const double gap = static_cast<double>(h_[i]) - static_cast<double>(h_[j]);
         const double kii = kernel_diag(i), kjj = kernel_diag(j), kij = static_cast<double>(row(i)[j]);
-        if (!std::isfinite(gap) || !std::isfinite(kii + kjj - 2.0 * kij)) return kNonfinite;
+        if (!std::isfinite(gap) || !std::isfinite(kii + kjj - 2.0 * kij)) return StopReason::nonfinite;
         bool singular;
         const double scale = std::abs(kii) + std::abs(kjj);
         const double eta = curvature(kii + kjj - 2.0 * kij, in_.d[i] + in_.d[j], scale, &singular);
@@ -276,44 +277,44 @@ private:
         const double room_j = beta(j) - in_.lower[j];
         const double room = std::min(room_i, room_j);
         const double step = std::min(gap / eta, room);
-        if ((singular && room == kInfinity) || !std::isfinite(step)) return "unbounded";
+        if ((singular && room == kInfinity) || !std::isfinite(step)) return StopReason::unbounded;
 
         const double old_i = beta(i), old_j = beta(j);
         beta(i) = reaches(step, room_i, old_i) ? in_.upper[i] : old_i + step;
         beta(j) = reaches(step, room_j, old_j) ? in_.lower[j] : old_j - step;
-        if (beta(i) == old_i && beta(j) == old_j) return "stalled";
+        if (beta(i) == old_i && beta(j) == old_j) return StopReason::stalled;
         mark(i);
         mark(j);
         if (in_.d[i] != 0.0) h_[i] = static_cast<T>(static_cast<double>(h_[i]) - step * in_.d[i]);
         if (in_.d[j] != 0.0) h_[j] = static_cast<T>(static_cast<double>(h_[j]) + step * in_.d[j]);
         apply(row(i), row(j), step);
-        return nullptr;
+        return std::nullopt;
     }
 
-    const char* step_one(Group<T>& g) {
+    std::optional<StopReason> step_one(Group<T>& g) {
         const std::int64_t found = pass_.coordinate(h_.data() + g.begin, g.up.data(), g.low.data(),
                                                     diag_.data() + g.begin, floor_.data() + g.begin, g.count);
-        if (found < 0) return "stalled";
+        if (found < 0) return StopReason::stalled;
         const std::int64_t i = g.begin + found;
 
         const double slope = static_cast<double>(h_[i]);
         const double kii = kernel_diag(i);
-        if (!std::isfinite(slope) || !std::isfinite(kii)) return kNonfinite;
+        if (!std::isfinite(slope) || !std::isfinite(kii)) return StopReason::nonfinite;
         bool singular;
         const double eta = curvature(kii, in_.d[i], std::abs(kii), &singular);
         const double bound = slope > 0.0 ? in_.upper[i] : in_.lower[i];
         const double room = std::abs(bound - beta(i));
         const double size = std::min(std::abs(slope) / eta, room);
-        if ((singular && room == kInfinity) || !std::isfinite(size)) return "unbounded";
+        if ((singular && room == kInfinity) || !std::isfinite(size)) return StopReason::unbounded;
 
         const double old = beta(i);
         const double step = slope > 0.0 ? size : -size;
         beta(i) = reaches(size, room, old) ? bound : old + step;
-        if (beta(i) == old) return "stalled";
+        if (beta(i) == old) return StopReason::stalled;
         mark(i);
         if (in_.d[i] != 0.0) h_[i] = static_cast<T>(slope - step * in_.d[i]);
         apply(row(i), nullptr, step);
-        return nullptr;
+        return std::nullopt;
     }
 
     void apply(const T* ki, const T* kj, double step) {
@@ -327,7 +328,7 @@ private:
 
 template <class T>
 SmoResult smo(const SmoProblem<T>& problem, const SmoStop& stop, const Level& level, Poll& poll) {
-    if (problem.q == 0) return {0, 0.0, "converged"};
+    if (problem.q == 0) return {0, 0.0, StopReason::converged};
     return Smo<T>(problem, stop, level, poll).run();
 }
 

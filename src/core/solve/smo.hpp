@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "simd/level.hpp"
+#include "solve/stop_reason.hpp"
 #include "threads/interrupt.hpp"
 
 namespace mercer {
@@ -46,8 +47,8 @@ struct SmoStop {
 
 struct SmoResult {
     std::int64_t steps;
-    double violation;    // the largest over groups of max_up h - min_low h, at least 0; NaN if nonfinite
-    const char* reason;  // converged, max_steps, max_seconds, stalled, unbounded or nonfinite
+    double violation;   // the largest over groups of max_up h - min_low h, at least 0; NaN if nonfinite
+    StopReason reason;  // converged, max_steps, max_seconds, stalled, unbounded or nonfinite
 };
 
 // beta is written at the end only: a call that the poll abandons, or that ends nonfinite, leaves it as it was.

@@ -5,9 +5,6 @@
 
 namespace mercer {
 
-// The reason that is given where a number is not finite; compared by address.
-inline constexpr const char* kNonfinite = "nonfinite";
-
 // Elements that steps touch between two polls: a few tenths of a millisecond.
 inline constexpr std::int64_t kTouchedPerPoll = 1 << 20;
 

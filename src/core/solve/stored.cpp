@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -227,7 +226,7 @@ public:
 
     SmoResult run() {
         SmoResult last = on_all();
-        while (std::string_view(last.reason) == "max_steps" && steps_ < stop_.max_steps) {
+        while (last.reason == StopReason::max_steps && steps_ < stop_.max_steps) {
             const std::vector<std::int64_t> part = survivors();
             const std::int64_t before = steps_;
             if (part.size() > kLargestPart || static_cast<double>(part.size()) > kPartShare * static_cast<double>(in_.q)) {
@@ -235,10 +234,10 @@ public:
                 continue;
             }
             last = on_part(part);
-            if (std::string_view(last.reason) != "converged") continue;
+            if (last.reason != StopReason::converged) continue;
             last.violation = violation();
             if (last.violation <= stop_.tol) break;
-            last.reason = "max_steps";  // a variable that was dropped has to come back
+            last.reason = StopReason::max_steps;  // a variable that was dropped has to come back
             if (steps_ == before) last = on_all();
         }
         last.steps = steps_;
@@ -304,7 +303,7 @@ private:
             const std::int64_t most = std::min(left, kStepsBeforeNewton * static_cast<std::int64_t>(m));
             result = part.steps(limits(most));
             steps_ += result.steps;
-            if (std::string_view(result.reason) != "max_steps" || most == left) break;
+            if (result.reason != StopReason::max_steps || most == left) break;
             part.climb();
         }
         std::vector<double> moved = beta_;
@@ -391,7 +390,7 @@ private:
 
 template <class T>
 SmoResult solve_stored(const StoredProblem<T>& problem, const SmoStop& stop, const Level& level, Poll& poll) {
-    if (problem.q == 0) return {0, 0.0, "converged"};
+    if (problem.q == 0) return {0, 0.0, StopReason::converged};
     return Stored<T>(problem, stop, level, poll).run();
 }
 
