@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import stat
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,8 +21,8 @@ if sys.platform != "win32":
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside ``path`` for writing; it takes the place of ``path`` only if the block succeeds.
 
-    A symbolic link stays a link and its target is replaced. Where there was a file, the new one has its mode, and its
-    group if that may be given, so that what was private stays private. A path that holds anything but a regular file is
+    A symbolic link stays a link and its target is replaced. Where there was a file, the new one has its mode, its group
+    if that may be given, and on Linux its access control list, so that what was private stays private. A path that holds anything but a regular file is
     refused. Where the system has files without names, the new one gets its name at the end, so that a process that is
     killed leaves nothing. Elsewhere it may leave a file with a name, which the next one that writes here removes.
     """
@@ -66,7 +67,7 @@ def _new_file(temporary: Path) -> tuple[int, bool]:
 
 
 def _keep_access(descriptor: int, target: Path) -> None:
-    """Give the new file the mode and the group of the one that it replaces, before a byte is written to it.
+    """Give the new file the mode, group and access control list of the one that it replaces, before it has a byte.
 
     If the group cannot be kept, the new file's group may do no more than everybody.
     """
@@ -74,12 +75,52 @@ def _keep_access(descriptor: int, target: Path) -> None:
         return
     old, new = target.stat(), os.fstat(descriptor)
     mode = stat.S_IMODE(old.st_mode) & 0o777
-    if old.st_gid != new.st_gid:
-        try:
+    same_group = old.st_gid == new.st_gid
+    if not same_group:
+        with suppress(OSError):  # not a group of this user
             os.fchown(descriptor, -1, old.st_gid)
-        except OSError:  # not a group of this user
-            mode = mode & ~0o070 | (mode & 0o007) << 3
+            same_group = True
+    entries = _access_list(target)
+    if entries is not None:  # beside which the bits of the group are a mask; setting it sets all bits
+        mode &= 0o700
+    elif not same_group:
+        mode = mode & ~0o070 | (mode & 0o007) << 3
     os.fchmod(descriptor, mode)
+    _set_access_list(descriptor, entries if same_group else _with_group_as_others(entries))
+
+
+_ACCESS_LIST = "system.posix_acl_access"
+# Of each entry: its tag, its permissions, and whose they are. The first four bytes are the version.
+_ENTRY = struct.Struct("<HHI")
+_OWNING_GROUP, _OTHERS = 0x04, 0x20
+
+
+def _access_list(target: Path) -> bytes | None:
+    """The access control list of a file as Linux stores it; None where there is none."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # none, or the file system has no lists
+            return os.getxattr(target, _ACCESS_LIST)
+    return None
+
+
+def _set_access_list(descriptor: int, entries: bytes | None) -> None:
+    """Give a file a list, or take away the one that it has from its folder's default; mode bits follow the list."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # without its list the file is its owner's alone
+            if entries is None:
+                os.removexattr(descriptor, _ACCESS_LIST)
+            else:
+                os.setxattr(descriptor, _ACCESS_LIST, entries)
+
+
+def _with_group_as_others(entries: bytes | None) -> bytes | None:
+    """A list whose owning group may do no more than everybody."""
+    if entries is None:
+        return None
+    found = list(_ENTRY.iter_unpack(entries[4:]))
+    others = next(permissions for tag, permissions, _ in found if tag == _OTHERS)
+    lowered = [(tag, own & others if tag == _OWNING_GROUP else own, whose) for tag, own, whose in found]
+    return entries[:4] + b"".join(_ENTRY.pack(*entry) for entry in lowered)
 
 
 def _name(descriptor: int, temporary: Path) -> None:

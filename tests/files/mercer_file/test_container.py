@@ -341,6 +341,69 @@ def test_the_group_is_kept_or_gets_no_more_than_everybody(path, content, monkeyp
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
+ACCESS, DEFAULT, NOBODY = "system.posix_acl_access", "system.posix_acl_default", 0xFFFFFFFF
+
+
+def _acl(group, named, others):
+    """An access control list as acl(5) has it in Linux's extended attributes: user 12345 is named."""
+    entries = [(0x01, 6, NOBODY), (0x02, named, 12345), (0x04, group, NOBODY), (0x10, group | named, NOBODY)]
+    entries.append((0x20, others, NOBODY))
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def _set_or_skip(where, name, value):
+    try:
+        os.setxattr(where, name, value)
+    except (AttributeError, OSError) as error:
+        pytest.skip(f"no access control lists here: {error}")
+
+
+def test_access_control_lists_are_kept(path, content, monkeypatch):
+    """The mode shows a list's mask in the place of the group: without the list, the group would get it."""
+    private = _acl(group=0, named=6, others=0)
+    _set_or_skip(path, ACCESS, private)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    write_container(path, {"new": 1}, {})
+    assert os.getxattr(path, ACCESS) == private
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+
+    def refuse(*_):
+        raise PermissionError("no list may be set")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "setxattr", refuse)
+        write_container(path, {"new": 2}, {})
+    assert read_container(path)[0] == {"new": 2}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600  # neither the group nor the named user
+    _set_or_skip(path, ACCESS, _acl(group=4, named=0, others=4))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "setxattr", refuse)
+        write_container(path, {}, {})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600  # or the named user could read it as one of the others
+    _set_or_skip(path, ACCESS, _acl(group=6, named=6, others=4))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fchown", refuse)
+        real = os.fstat
+        patched.setattr(os, "fstat", lambda descriptor: _InAnotherGroup(real(descriptor)))
+        write_container(path, {}, {})
+    kept = [_ACL_ENTRY.unpack_from(os.getxattr(path, ACCESS), 4 + 8 * k)[:2] for k in range(5)]
+    assert kept == [(0x01, 6), (0x02, 6), (0x04, 4), (0x10, 6), (0x20, 4)]
+
+
+_ACL_ENTRY = struct.Struct("<HHI")
+
+
+def test_a_file_without_a_list_gets_none_from_its_folder(path, content):
+    path.chmod(0o600)
+    _set_or_skip(path.parent, DEFAULT, _acl(group=6, named=6, others=6))
+    write_container(path, {"new": 1}, {})
+    with pytest.raises(OSError, match="No data"):
+        os.getxattr(path, ACCESS)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    write_container(path.with_name("fresh"), {}, {})  # where there was no file, the folder's default decides
+    assert _ACL_ENTRY.unpack_from(os.getxattr(path.with_name("fresh"), ACCESS), 12)[:2] == (0x02, 6)
+
+
 class _InAnotherGroup:
     """What fstat says of a file, but for its group."""
 
