@@ -22,9 +22,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file beside ``path`` for writing; it takes the place of ``path`` only if the block succeeds.
 
     A symbolic link stays a link and its target is replaced. Where there was a file, the new one has its mode, its group
-    if that may be given, and on Linux its access control list, so that what was private stays private. A path that holds anything but a regular file is
-    refused. Where the system has files without names, the new one gets its name at the end, so that a process that is
-    killed leaves nothing. Elsewhere it may leave a file with a name, which the next one that writes here removes.
+    if that may be given, and on Linux its access control list, so that what was private stays private. A path that
+    holds anything but a regular file is refused. Where the system has files without names, the new one gets its name at
+    the end, so that a process that is killed leaves nothing. Elsewhere it may leave a file with a name, which the next
+    one that writes here removes.
     """
     target = checked_target(path)
     _remove_leftovers(target)
