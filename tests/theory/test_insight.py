@@ -1,6 +1,7 @@
 """model.insight: the numbers of a trained machine, against the same numbers computed apart."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -169,6 +170,31 @@ def test_a_search_that_finds_nothing_better_returns_a_kernel_of_its_own():
     found = mercer.learn_kernel(X, Y, kernel=given, criterion="alignment", max_steps=1).kernel
     assert found is not given
     assert (given.learnt, found.learnt) == (False, True)
+
+
+@pytest.mark.filterwarnings("ignore:the best score is at the edge")
+def test_clones_and_files_know_that_a_kernel_was_learnt(tmp_path):
+    """Pipelines, searches and files copy a machine's kernel; no copy may be taken for one chosen before the samples."""
+    found = mercer.learn_kernel(X, Y, kernel=Gaussian(gamma=0.5), criterion="alignment", max_steps=1).kernel
+    machine = mercer.SVC(kernel=found, bias=False).fit(X, Y)
+    mercer.save(machine, tmp_path / "m.mercer")
+    within = mercer.SVC(kernel=2 * found + 1, bias=False)
+    mercer.save(clone(within).fit(X, Y), tmp_path / "sum.mercer")
+    copies = [
+        clone(machine).fit(X, Y),
+        clone(clone(within)).fit(X, Y),
+        make_pipeline(Normalizer(), clone(machine)).fit(X, Y),
+        mercer.load(tmp_path / "m.mercer"),
+        mercer.load(tmp_path / "sum.mercer"),
+        pickle.loads(pickle.dumps(machine)),
+        mercer.TunedSVC({"C": [0.1, 1.0, 10.0]}, estimator=machine, cv=3).fit(X, Y),
+    ]
+    for model in copies:
+        bound = mercer.ask(model).insight(X, Y).bounds["soft margin"]
+        assert bound.applies is False
+    assert mercer.load(tmp_path / "m.mercer").kernel.gamma == found.gamma
+    given = clone(Gaussian(gamma=0.5))
+    assert not given.learnt
 
 
 def test_bounds_of_what_a_scaler_made():

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,11 +48,9 @@ Answer = Literal["yes", "no", "depends", "unknown"]
 # A parameter's name, the place within it (empty for a number), and the derivative of a block or diagonal of K by it.
 Slope = tuple[str, tuple[int, ...], Floats]
 Domain = Literal["vectors", "sequences", "gram"]
-# A user's function: of n samples, and of two blocks of samples.
-OfSamples = Callable[[Samples], Any]
-OfTwoBlocks = Callable[[Samples, Samples], Any]
-# What a sample may be to a user's function.
-DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")
+OfSamples = Callable[[Samples], Any]  # a user's function of n samples
+OfTwoBlocks = Callable[[Samples, Samples], Any]  # a user's function of two blocks of samples
+DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")  # samples of a user's function
 
 # What a class knows of its formula: another formula in a subclass inherits none of it.
 _KNOWN_OF_THE_FORMULA = [
@@ -61,8 +59,7 @@ _KNOWN_OF_THE_FORMULA = [
     "_diagonal_slopes",
 ]  # fmt: skip
 
-# Rows of the square blocks that a diagonal is taken from: few, because the rest of a block is wasted work.
-DIAGONAL_ROWS = 32
+DIAGONAL_ROWS = 32  # of the square blocks that a diagonal is taken from: few, since the rest of a block is wasted
 
 
 def _where_samples_live(diag: Callable[[Any, Samples], Floats]) -> Callable[[Any, Samples], Floats]:
@@ -94,7 +91,7 @@ class Kernel(FeatureSpace, NamedParameters):
     Gaussian(gamma=2.0) + 0.1 * Linear()
     """
 
-    # True of what `learn_kernel` returns: samples chose the parameters, so that no bound may take them for fixed.
+    # True of what `learn_kernel` returns, and its clones: samples chose the parameters, which no bound takes for fixed.
     learnt: bool = False
 
     # NumPy scalars leave ``np.float64(2) * kernel`` to the kernel.
@@ -116,6 +113,11 @@ class Kernel(FeatureSpace, NamedParameters):
                 f"{cls.__name__} overrides __call__ of another kernel, which fits and sums of kernels do not ask; "
                 "override _values(X, Z) and diag(X) instead"
             )
+
+    def __sklearn_clone__(self) -> Self:
+        made: Self = BaseEstimator.__sklearn_clone__(self)
+        made.learnt = self.learnt
+        return made
 
     # --- values -----------------------------------------------------------------------------------------------
 

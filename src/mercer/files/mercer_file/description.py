@@ -12,6 +12,7 @@ Numbers, strings, lists and dictionaries stand for themselves. Everything else i
     {"$": "type", "name": ..., "instance": ...}     a type of numbers, such as np.float64, or its np.dtype
     {"$": "function", "name": ...}                  one of `FUNCTIONS`
     {"$": "kernel", "name": ..., "params": {...}}   a class of `mercer.kernels`, by name, with its parameters
+    {"$": "learnt_kernel", "name": ..., "params": {...}}   one whose parameters samples chose
     {"$": "estimator", "class": ..., ...}           see mercer.files.mercer_file.model_file
 
 Every name is looked up in a list of this package, and none is a module or a path, so reading one cannot run code.
@@ -94,7 +95,7 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
         return named
     if isinstance(value, Kernel) and _kernel_class(type(value).__name__) is type(value):
         params = describe(value.get_params(deep=False), arrays, where)
-        return {"$": "kernel", "name": type(value).__name__, "params": params}
+        return {"$": "learnt_kernel" if value.learnt else "kernel", "name": type(value).__name__, "params": params}
     if other is not None:
         return other(value, arrays, where)
     raise cannot_hold(value, where)
@@ -331,6 +332,11 @@ class _Reader:
             raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {found.__name__}")
         return found(**params)
 
+    def _learnt_kernel(self, told: Told, where: str) -> Kernel:
+        kernel = self._kernel(told, where)
+        kernel.learnt = True
+        return kernel
+
 
 # What a value of each kind is written with.
 _FIELDS: Final = {
@@ -346,4 +352,5 @@ _FIELDS: Final = {
     "type": ["name", "instance"],
     "function": ["name"],
     "kernel": ["name", "params"],
+    "learnt_kernel": ["name", "params"],
 }
