@@ -131,13 +131,19 @@ class Certificate:
         """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller.
 
         As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
-        in the gap that is handed over.
+        in the gap that is handed over. The difference is rounded upwards: its rounding error, known exactly (Knuth's
+        TwoSum), may be what it lacks.
         """
         safe = self.__dict__  # the values of a frozen object are set here, and nowhere else
         safe["primal"], safe["dual"] = _or(self.primal, math.inf), _or(self.dual, -math.inf)
         safe["violation"] = _or(self.violation, math.inf)
         safe["kkt"] = {name: _or(residual, math.inf) for name, residual in self.kkt.items()}
-        safe["gap"] = max(_or(self.gap, math.inf), safe["primal"] - safe["dual"])
+        difference = safe["primal"] - safe["dual"]
+        if -math.inf < difference < math.inf:
+            moved = difference - safe["primal"]
+            if safe["primal"] - (difference - moved) > safe["dual"] + moved:
+                difference = math.nextafter(difference, math.inf)
+        safe["gap"] = max(_or(self.gap, math.inf), difference)
 
     @property
     def relative_gap(self) -> float:

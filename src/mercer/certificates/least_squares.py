@@ -191,7 +191,7 @@ def certificate_of_output(
     return Certificate(
         primal=primal,
         dual=dual,
-        gap=max(gap, primal - dual),
+        gap=gap,
         violation=max(apart, outside),
         kkt={**conditions(0.0, total, outside, outside), ABOVE: min(above, near)},
         gap_measures=gap_measures,

@@ -37,7 +37,12 @@ class CertificateTable(Sequence[Certificate]):
         self.dual[np.isnan(self.dual)] = -np.inf
         for values in (self.gap, self.violation, *self.kkt.values()):
             values[np.isnan(values)] = np.inf
-        np.maximum(self.gap, self.primal - self.dual, out=self.gap)
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = self.primal - self.dual
+            moved = difference - self.primal
+            lacking = self.primal - (difference - moved) > self.dual + moved  # what rounding took from the difference
+            above = np.nextafter(difference, np.inf)
+        np.maximum(self.gap, np.where(lacking, above, difference), out=self.gap)
 
     def __len__(self) -> int:
         return len(self.gap)
