@@ -114,9 +114,24 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
                 )
         else:
             self._learn_folds(machine, X, y, None if sample_weight is None else weight)
+        self._find_order_dependence(cv)
         if (weight != 1).any():
             self._weight_ = freeze(weight[counted])
         samples.copy_columns(machine, self)
+
+    def _find_order_dependence(self, cv: Any) -> None:
+        """Note why jackknife+ and CV+ do not hold, if the fit may depend on the order of the samples.
+
+        Parameters may be set later, so that the question is settled here.
+        """
+        if cv == HELD_OUT or "_unproven_" in vars(self):
+            return
+        trained_on = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
+        ordered, searches = order_dependence(self.estimator_, trained_on), searches_in(self.estimator_)
+        if searches:
+            self._unproven_ = f"{searches[0]} searches by folds of its own, which depend on the order of the samples"
+        elif ordered is not None:
+            self._unproven_ = ordered
 
     def _learn_folds(self, machine: Any, X: Any, y: Floats, weight: Floats | None) -> None:
         counted = np.ones(len(y)) if weight is None else weight
@@ -164,16 +179,6 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
             return f"the target is inside with probability at least 1 − alpha, {exchangeable}"
         if weight is not None:
             return "none: samples of a weight above 1 are left out with all their copies; in practice about 1 − alpha"
-        searches = searches_in(self.estimator_)
-        if searches:
-            return (
-                f"none: {searches[0]} searches by folds of its own, which depend on the order of the samples; in "
-                "practice about 1 − alpha"
-            )
-        trained_on = max((len(rows) for _, rows in self._folds_ if rows is not None), default=len(self.residuals_))
-        ordered = order_dependence(self.estimator_, trained_on)
-        if ordered is not None:
-            return f"none: {ordered}; in practice about 1 − alpha"
         if self._functions_ is not None:
             n_folds = len(self.residuals_)
         if n_folds == len(self.residuals_):
