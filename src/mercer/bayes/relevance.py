@@ -25,8 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.arrays import Data, Floats, Indices, freeze, host
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import KernelChoice, MachineMethods, Training
+from mercer.fitting.pipeline.machine import KernelChoice, Training
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Flag, Function, Number, Places, Vectors, fitted
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.fitting.reports.coefficients import expansion_of

@@ -16,8 +16,9 @@ from mercer.data.labels import signs
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
 from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of

@@ -26,8 +26,9 @@ from mercer.fitting.families.linear_machine import (
 )
 from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import ClassifierMethods, ClassWeight
+from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.state import Array, Tested, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress

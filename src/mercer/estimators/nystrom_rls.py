@@ -5,7 +5,7 @@ from __future__ import annotations
 from mercer.fitting.families.landmark_machine import LandmarkMachine
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
-from mercer.fitting.pipeline.machine import RegressorMethods
+from mercer.fitting.mixins import RegressorMethods
 
 
 @shared_docs

@@ -22,16 +22,9 @@ from mercer.engine import PlacedSamples
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import (
-    CERTIFIED,
-    ClassifierMethods,
-    ClassWeight,
-    KernelChoice,
-    MachineMethods,
-    RandomState,
-    kernel_of,
-)
+from mercer.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState, kernel_of
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of

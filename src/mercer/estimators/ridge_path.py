@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from mercer.fitting.families.least_squares_machine import (
 )
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import PlotMethods, attach_named, kernel_of
+from mercer.fitting.pipeline.machine import kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.gram import Gram
@@ -30,6 +30,9 @@ from mercer.kernels import Kernel
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
 from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
+
+if TYPE_CHECKING:
+    from mercer.displays import RidgePathDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ class PathSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath(PlotMethods):
+class RidgePath:
     """Least squares for a whole grid of λ, from one decomposition.
 
     Attributes
@@ -184,8 +187,11 @@ class RidgePath(PlotMethods):
             )
         return self._source.of_every(self.lams, X)
 
+    def plot(self, *axes: Any, **options: Any) -> RidgePathDisplay:
+        """Errors, degrees of freedom and norms over λ; see `mercer.displays.RidgePathDisplay.plot`."""
+        from mercer.displays import RidgePathDisplay
 
-attach_named(RidgePath)
+        return RidgePathDisplay(self).plot(*axes, **options)
 
 
 _GRID = ("kernel", "degree", "gamma", "coef0")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,7 +13,7 @@ from mercer.arrays import Floats, freeze
 from mercer.data.samples import copy_columns
 from mercer.estimators.svc import SVC
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import PlotMethods, attach_named, trained_on
+from mercer.fitting.pipeline.machine import trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
@@ -23,8 +23,11 @@ from mercer.paths.settlement import merged_duals
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 
+if TYPE_CHECKING:
+    from mercer.displays import CPathDisplay
 
-class CPath(PlotMethods):
+
+class CPath:
     """The machines of `svm_path` for every C of a range; `svm_path` makes it.
 
     Parameters
@@ -158,8 +161,11 @@ class CPath(PlotMethods):
             )
         return C
 
+    def plot(self, *axes: Any, **options: Any) -> CPathDisplay:
+        """α, margin, support vectors and errors over C; see `mercer.displays.CPathDisplay.plot`."""
+        from mercer.displays import CPathDisplay
 
-attach_named(CPath)
+        return CPathDisplay(self).plot(*axes, **options)
 
 
 # The most samples whose path is exact by default: it takes some three events for each of them, and an event

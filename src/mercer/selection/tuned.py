@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named, score_of_classifier, score_of_regressor
+from mercer.fitting.mixins import ModelMethods
+from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.runtime.refitting import adopt_fit, blank_copy
@@ -124,9 +125,6 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._machine()).input_tags
         return tags
-
-
-attach_named(Tuned)
 
 
 _SHARED_DOCS = """

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Indices, is_sparse
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named
+from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.pipeline.state import chosen_of
 from mercer.tables.axis import Axis
 from mercer.tables.encodings import Encoding
@@ -250,9 +250,6 @@ class Asked(ModelMethods):
             elif chosen_of(layer) is layer and not isinstance(layer, FrozenEstimator):
                 made = clone(layer).set_params(estimator=made)
         return made
-
-
-attach_named(Asked)
 
 
 def like(X: Any, names: list[str], columns: list[Any]) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import GuessWarning, warn_user
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named
+from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.parameters import meant, store
@@ -336,9 +336,6 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.input_tags.sparse = False
         return tags
-
-
-attach_named(Tabular)
 
 
 def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:

@@ -21,8 +21,9 @@ from mercer.data import samples
 from mercer.data.table import Table
 from mercer.engine import on_host
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, RandomState, Training
 from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,

@@ -25,8 +25,9 @@ from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
+from mercer.fitting.mixins import RegressorMethods
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
-from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods, kernel_of
+from mercer.fitting.pipeline.machine import ClassWeight, kernel_of
 from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Data, Floats, n_entries
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
+from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine, RandomState
 from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram import rows_for

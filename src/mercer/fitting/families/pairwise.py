@@ -35,8 +35,8 @@ from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import ClassifierMethods
 from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.pipeline.task import Solutions, Solved
 from mercer.fitting.reports.coefficients import (

@@ -12,8 +12,9 @@ from sklearn.base import RegressorMixin
 from mercer.arrays import Data, Floats, Indices
 from mercer.data.samples import codes_of, numbers
 from mercer.fitting.families.dual_machine import DualMachine, unit_of_targets
+from mercer.fitting.mixins import RegressorMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import Machine, RegressorMethods, score_of_regressor
+from mercer.fitting.pipeline.machine import Machine, score_of_regressor
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds

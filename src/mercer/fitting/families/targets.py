@@ -13,14 +13,8 @@ from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.samples import outputs
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.pipeline.machine import (
-    CERTIFIED,
-    ClassifierMethods,
-    KernelChoice,
-    Machine,
-    MachineMethods,
-    score_of_regressor,
-)
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, score_of_regressor
 from mercer.fitting.pipeline.state import Flag, fitted
 
 

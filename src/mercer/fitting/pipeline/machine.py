@@ -17,7 +17,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cache, wraps
 from inspect import isfunction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,59 +49,8 @@ from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.matrices import column_spreads
 from mercer.parameters import declare_parameters
 from mercer.rkhs import Expansion, functions_of
-from mercer.runtime.on_demand import methods_named
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
-
-# --- methods from rooms above -----------------------------------------------------------------------------------------
-#
-#     class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine): ...
-#
-# For a type checker, `NoveltyMethods` is that class of `mercer.methods`. When the program runs it is a name: it adds no
-# ancestor, and the methods of the class that `mercer` has registered under it become the machine's own.
-
-
-class _Named:
-    """A name among the bases of a class."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return ()
-
-
-if TYPE_CHECKING:
-    from mercer.methods import ClassifierMethods as ClassifierMethods
-    from mercer.methods import ExplanationMethods as ExplanationMethods
-    from mercer.methods import MachineMethods as MachineMethods
-    from mercer.methods import ModelMethods as ModelMethods
-    from mercer.methods import NoveltyMethods as NoveltyMethods
-    from mercer.methods import PlotMethods as PlotMethods
-    from mercer.methods import RegressorMethods as RegressorMethods
-    from mercer.methods import TraceMethods as TraceMethods
-else:
-    ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
-    NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
-    PlotMethods, TraceMethods = _Named("PlotMethods"), _Named("TraceMethods")
-    ExplanationMethods, ModelMethods = _Named("ExplanationMethods"), _Named("ModelMethods")
-
-# What every class has, and no method of it.
-_OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
-
-
-def attach_named(machine: type) -> None:
-    """Give a new class the methods that are named among its bases."""
-    for base in vars(machine).get("__orig_bases__", ()):
-        if isinstance(base, _Named):
-            attach(machine, methods_named(base.name))
-
-
-def attach(machine: type, methods: type) -> None:
-    """Give a class the methods of another, but for those that it defines itself."""
-    for name, method in vars(methods).items():
-        if name not in _OF_ANY_CLASS and name not in vars(machine):
-            setattr(machine, name, method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +168,6 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     ELSEWHERE: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def __init_subclass__(cls, **options: Any) -> None:
-        attach_named(cls)
         answers_as_asked(cls)
         declare_parameters(cls, cls.ELSEWHERE)
         super().__init_subclass__(**options)
