@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from mercer.problems.representer import RepresenterProblem
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     """Gaussian process classification by Laplace's approximation, its mode certified.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from mercer.solvers.least_squares.choose import solve_least_squares
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     """Gaussian process regression: mean, variance, samples and likelihood, exact and certified.
 

@@ -15,7 +15,7 @@ maximum, and there is no certificate.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ _ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS = 1 << 23, 1 << 18
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RelevanceVectorRegressor(MachineMethods, Regressor):
     """Relevance vector regression: few vectors, and how sure each prediction is.
 

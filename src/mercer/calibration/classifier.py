@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from mercer.parameters import one_of
 _WHO = ("probability", "machine")
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
@@ -72,19 +73,15 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
     [[False, True, False]]
     """
 
+    estimator: Any = None
+    method: str = "sigmoid"
+    cv: Any = 5
+    _: KW_ONLY
+    verbose: bool = False
+    decides: str = "probability"
+
     score = score_of_classifier
     _default = SVC
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: str = "sigmoid",
-        cv: Any = 5,
-        *,
-        verbose: bool = False,
-        decides: str = "probability",
-    ) -> None:
-        self.estimator, self.method, self.cv, self.verbose, self.decides = estimator, method, cv, verbose, decides
 
     def _check_parameters(self) -> None:
         one_of("method", self.method, tuple(METHODS))

@@ -12,6 +12,7 @@ A sample of weight k counts as k samples of the same fold, and the new sample as
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from mercer.tables.frame import part_of
 LEAVE_ONE_OUT = "leave-one-out"
 
 
+@dataclass(eq=False, repr=False)
 class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
@@ -79,11 +81,13 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     True
     """
 
+    estimator: Any = None
+    cv: Any = 5
+    _: KW_ONLY
+    verbose: bool = False
+
     score = score_of_regressor
     _default = SVR
-
-    def __init__(self, estimator: Any = None, cv: Any = 5, *, verbose: bool = False) -> None:
-        self.estimator, self.cv, self.verbose = estimator, cv, verbose
 
     def _check_parameters(self) -> None:
         if self.cv == HELD_OUT:

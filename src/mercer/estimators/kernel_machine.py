@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class RepresentedMachine(MachineMethods, Machine):
     """f(x) = Σ_j c_j k(x_j, x) + b, with a coefficient for every sample: what the representer theorem says."""
 
@@ -69,6 +70,7 @@ class RepresentedMachine(MachineMethods, Machine):
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
 
 
+@dataclass(eq=False, repr=False)
 class _KernelMachine(RepresentedMachine):
     """What the classifier and the regressor share."""
 
@@ -205,6 +207,7 @@ def _combined(problem: RepresenterProblem, of: tuple[Any, Any]) -> RepresenterPr
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelMachineRegressor(Regressor, _KernelMachine):
     """Regression with any convex loss.
 

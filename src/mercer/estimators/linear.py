@@ -52,6 +52,7 @@ def _is_note(value: Any, _: Any) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
@@ -180,6 +181,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class LinearSVR(Regressor, LinearMachine):
     """Linear support vector regression, exact and certified.
 

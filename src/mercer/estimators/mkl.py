@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from mercer.estimators.svc import SVC
@@ -13,6 +13,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MKLClassifier(KernelWeights, SVC):
     """Support vector classification with a weighted sum of kernels, whose weights are learnt with it.
 
@@ -71,6 +72,7 @@ class MKLClassifier(KernelWeights, SVC):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MKLRegressor(KernelWeights, SVR):
     """Support vector regression with a weighted sum of kernels, whose weights are learnt with it.
 

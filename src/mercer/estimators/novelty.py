@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ def _has_marks(machine: Any) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ _USUAL_NU = 0.5
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class NuSVC(PairwiseClassifier):
     """ν-support vector classification, exact and certified.
 

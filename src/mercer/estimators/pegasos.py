@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -48,6 +48,7 @@ from mercer.solvers.pegasos.iterates import Iterates, one_pass, validation_part
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from mercer.solvers.ranking import solve_ranking
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RankSVM(RepresentedMachine):
     """A function that puts the better sample of every pair ahead; pairs are those of a group with different y.
 

@@ -197,6 +197,7 @@ class RidgePath:
 _GRID = ("kernel", "degree", "gamma", "coef0")
 
 
+@dataclass(eq=False, repr=False)
 class _ChoosesLam(LeastSquaresMachine):
     """Least squares for all λ and, where there is a grid, all kernels, of which the best is kept."""
 
@@ -378,6 +379,7 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     """Regularized least squares classification with λ chosen by exact leave-one-out.
 

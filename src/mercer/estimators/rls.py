@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 from numpy.typing import ArrayLike
@@ -80,6 +81,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     """Regularized least squares classification: ±1 targets, one against all for several classes.
 

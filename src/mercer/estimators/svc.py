@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -52,6 +52,7 @@ def _is_note(value: Any, _: Any) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SVC(PairwiseClassifier):
     """C-support vector classification, exact and certified.
 

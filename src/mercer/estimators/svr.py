@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expec
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SVR(KernelRegressor):
     """Support vector regression, exact and certified.
 
@@ -137,6 +138,7 @@ class SVR(KernelRegressor):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class NuSVR(KernelRegressor):
     """ν-support vector regression: the tube's width is chosen so that about a share ν of the samples lies outside.
 
@@ -191,6 +193,7 @@ class NuSVR(KernelRegressor):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class QuantileSVR(KernelRegressor):
     """Quantile regression with kernels, exact and certified.
 

@@ -31,7 +31,7 @@ from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.mercer_check import rounding_of_given
 from mercer.kernels.names import KernelLike
-from mercer.parameters import Seed, integer, one_of, positive, store
+from mercer.parameters import Seed, integer, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
 
@@ -211,6 +211,7 @@ def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> F
     return Function(X, root * vectors[:, 0] / values[0], kernel=bound)
 
 
+@dataclass(eq=False, repr=False)
 class Nystrom(FeatureMap):
     """Features of any kernel of vectors from landmarks among the samples.
 
@@ -251,15 +252,11 @@ class Nystrom(FeatureMap):
     True
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        n_components: int = 100,
-        landmarks: str = "uniform",
-        lam: float = 1e-3,
-        random_state: Seed = 0,
-    ) -> None:
-        store(self, locals())
+    kernel: KernelLike = "rbf"
+    n_components: int = 100
+    landmarks: str = "uniform"
+    lam: float = 1e-3
+    random_state: Seed = 0
 
     def _prepare(self, X: Samples) -> None:
         m = integer("n_components", self.n_components, 1, "the number of landmarks")

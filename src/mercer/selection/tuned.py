@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from inspect import cleandoc
 from textwrap import dedent
 from typing import Any, ClassVar, Self
@@ -17,7 +18,6 @@ from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
 from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.parameters import store
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
@@ -35,26 +35,23 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+@dataclass(eq=False, repr=False)
 class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
 
-    _kind: ClassVar[Any]
+    grid: Any = None
+    _: KW_ONLY
+    estimator: Any = None
+    cv: Any = 5
+    scoring: Any = None
+    criterion: str = "folds"
+    skip: Any = True
+    one_standard_error: bool = False
+    n_jobs: int | None = None
+    max_time: float | None = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        grid: Any = None,
-        *,
-        estimator: Any = None,
-        cv: Any = 5,
-        scoring: Any = None,
-        criterion: str = "folds",
-        skip: Any = True,
-        one_standard_error: bool = False,
-        n_jobs: int | None = None,
-        max_time: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        store(self, locals())
+    _kind: ClassVar[Any]
 
     def _machine(self) -> Any:
         return self._kind() if self.estimator is None else self.estimator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
-from mercer.parameters import meant, store
+from mercer.parameters import meant
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
@@ -84,6 +85,7 @@ def _learnt(name: str, told: str) -> property:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
 
@@ -125,19 +127,15 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
     See `tabular`.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        drop: Sequence[str] = (),
-        only: Sequence[str] | None = None,
-        categorical: Sequence[str] = (),
-        numeric: Sequence[str] = (),
-        text: Sequence[str] = (),
-        missing: str = "impute",
-        standardise: bool = True,
-    ) -> None:
-        store(self, locals())
+    estimator: Any
+    _: KW_ONLY
+    drop: Sequence[str] = ()
+    only: Sequence[str] | None = None
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    text: Sequence[str] = ()
+    missing: str = "impute"
+    standardise: bool = True
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 

@@ -81,6 +81,7 @@ class _Second(Kind):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel canonical correlation analysis: functions of two views of the samples that go together.
 

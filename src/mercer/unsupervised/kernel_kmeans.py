@@ -240,6 +240,7 @@ def _distances(points: Points, squares: Floats, i: int) -> Floats:
     return np.asarray(np.maximum(squares - 2 * points.column(i) + squares[i], 0.0))
 
 
+@dataclass(eq=False, repr=False)
 class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Samples that k-means divides into clusters, where they are or in eigenvectors."""
 
@@ -284,6 +285,7 @@ class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn i
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering):  # type: ignore[misc]  # scikit-learn is untyped
     """k-means clustering in feature space.
 

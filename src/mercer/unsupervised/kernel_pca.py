@@ -16,6 +16,7 @@ which is iterated from the vector at which g is largest. A step that would lower
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from mercer.unsupervised.points import balanced, one_point, points_of
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel principal component analysis: the directions of feature space along which samples vary most.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from mercer.fitting.families.shared_docs import shared_docs
@@ -16,6 +16,7 @@ from mercer.runtime.refitting import blank_copy
 from mercer.solution import Report
 
 
+@dataclass(eq=False, repr=False)
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 

@@ -142,6 +142,7 @@ def _extends(model: SpectralClustering) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SpectralClustering(Clustering):
     """Spectral clustering with the values of any kernel that is never negative as affinities.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -69,6 +69,7 @@ def takes_samples(machine: Machine) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class DualMachine(MachineMethods, Machine):
     """A machine of dual problems on the Gram matrix of its samples."""
 

@@ -58,6 +58,7 @@ class _Source:
     rows: Any = None  # the caller's row of each sample, where the samples are all at hand
 
 
+@dataclass(eq=False, repr=False)
 class LandmarkMachine(OutputsMachine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
 

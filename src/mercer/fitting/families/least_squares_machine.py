@@ -176,6 +176,7 @@ class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachin
         return w[0] if self._flat_ else w
 
 
+@dataclass(eq=False, repr=False)
 class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     """Least squares for ±1, with weights of the classes."""
 
@@ -251,6 +252,7 @@ def has_linear_kernel(estimator: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class RecursiveLeastSquares(LeastSquaresMachine):
     """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
 

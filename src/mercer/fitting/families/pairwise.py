@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, Self
 
@@ -55,6 +55,7 @@ from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 

@@ -29,6 +29,7 @@ class Targets:
     factor: Any = None  # each class's, on the weights of its samples
 
 
+@dataclass(eq=False, repr=False)
 class OutputsMachine(MachineMethods, Machine):
     """A machine with one column of targets per output; it adds how targets are read and what they leave."""
 

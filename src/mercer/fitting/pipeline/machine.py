@@ -16,8 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cache, wraps
 from inspect import isfunction
-from types import MappingProxyType
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,7 +46,7 @@ from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.matrices import column_spreads
-from mercer.parameters import declare_parameters
+from mercer.parameters import SuggestsParameters
 from mercer.rkhs import Expansion, functions_of
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
@@ -154,8 +153,8 @@ def _score_here(mixin: Any) -> Any:
 score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_here(RegressorMixin)
 
 
-@dataclass_transform()
-class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class Machine(SuggestsParameters, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names(), fit_report_=Unsaved())
@@ -164,12 +163,8 @@ class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-l
     verbose: bool = False
     n_jobs: int | None = None
 
-    # Parameters of scikit-learn's machine that this one lacks, and what they are here.
-    ELSEWHERE: ClassVar[Mapping[str, str]] = MappingProxyType({})
-
     def __init_subclass__(cls, **options: Any) -> None:
         answers_as_asked(cls)
-        declare_parameters(cls, cls.ELSEWHERE)
         super().__init_subclass__(**options)
 
     # --- what a machine provides -----------------------------------------------------------------------------------
