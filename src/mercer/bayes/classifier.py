@@ -13,6 +13,7 @@ from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
 from mercer.bayes.optimising import Optimising, own_vectors
 from mercer.data.labels import signs, winner
+from mercer.engine import like_input
 from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.shared_docs import shared_docs
@@ -160,6 +161,7 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
             return averaged(mean, variance)[:, None]
         return np.column_stack([averaged(*column) for column in zip(mean.T, variance.T, strict=True)])
 
+    @like_input
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample, averaged over f; several classes have each its own against all others, scaled to
         add up to 1.
@@ -169,11 +171,13 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
         """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others."""
         values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
         """The most probable class of each sample."""
         check_is_fitted(self)

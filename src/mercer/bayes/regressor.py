@@ -11,7 +11,7 @@ import numpy as np
 from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.optimising import Optimising
 from mercer.bayes.process import GaussianProcess
-from mercer.engine import placed
+from mercer.engine import like_input, placed
 from mercer.fitting.families.least_squares_machine import LeastSquaresRegressor, checked_lam
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
@@ -122,6 +122,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     def _made(self) -> GaussianProcess:
         return self._at(self._expansion_.vectors, self.kernel_, self.lam_)
 
+    @like_input
     def predict(self, X: Data, return_std: bool = False, return_cov: bool = False, noise: bool = False) -> Any:
         """The mean of each sample, and how sure it is.
 

@@ -23,6 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Data, Floats, Indices, freeze, host
+from mercer.engine import like_input
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import MachineMethods
@@ -169,6 +170,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
                 f"RelevanceVectorRegressor stopped at max_iter={limit} changes of a prior; raise it", ConvergenceWarning
             )
 
+    @like_input
     def predict(self, X: Data, return_std: bool = False, noise: bool = True) -> Any:
         """f(x) of each sample, and how sure it is.
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Floats, freeze
 from mercer.data.exact_parts import exact_parts
 from mercer.data.labels import signs
+from mercer.engine import like_input
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.families.shared_docs import shared_docs
@@ -26,6 +26,7 @@ from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHi
 from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
+from mercer.runtime.available import available_if
 from mercer.solvers.pegasos.iterates import validation_part
 from mercer.solvers.representer import Watch, solve_representer
 
@@ -313,7 +314,8 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
         super()._conclude(fit, solved)
         self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_gives_probabilities)
+    @like_input
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1.
 
@@ -329,7 +331,8 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_gives_probabilities)
+    @like_input
     def predict_log_proba(self, X: Data) -> Floats:
         """The logarithms of `predict_proba`.
 

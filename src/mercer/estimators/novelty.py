@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Floats, Weights, inner
+from mercer.engine import like_input
 from mercer.fitting.families.dual_machine import DualMachine, expect_squares
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
@@ -20,6 +20,7 @@ from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
+from mercer.runtime.available import available_if
 from mercer.solvers.dual.one_class import solve_one_class
 
 
@@ -58,6 +59,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
     def _check_parameters(self) -> None:
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
         """+1 for a sample like those trained on, −1 for a novelty."""
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
@@ -65,6 +67,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
     def decision_function(self, X: Data) -> Floats:
         raise NotImplementedError
 
+    @like_input
     def score_samples(self, X: Data) -> Floats:
         """The score that is compared with `offset_`: decision_function + offset_."""
         return np.asarray(self.decision_function(X) + self.offset_)
@@ -95,7 +98,8 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
         calibrated: Self = calibrate_novelty(self, X, cv, sample_weight)
         return calibrated
 
-    @available_if(_has_marks)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_has_marks)
+    @like_input
     def predict_proba(self, X: Data) -> Floats:
         """How probable it is that a sample is an outlier, −1, and that it is like those trained on, +1.
 
@@ -153,6 +157,7 @@ class OneClassSVM(NoveltyDetector):
         self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
         """f(x): positive for samples like those trained on."""
         return np.asarray(self._decision(X)[:, 0])
@@ -222,6 +227,7 @@ class SVDD(NoveltyDetector):
         diagonal = 2.0 * p
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
         """R² − ‖φ(x) − a‖²: positive inside the ball."""
         return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))

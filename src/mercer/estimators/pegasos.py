@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
@@ -33,6 +32,7 @@ from mercer.kernels.matrices import expect_room
 from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import blank_copy
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
@@ -319,7 +319,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(takes_samples)
     @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Data, Floats, Indices, Weights
 from mercer.data import samples
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
@@ -122,6 +122,7 @@ class RankSVM(RepresentedMachine):
         self.n_iter_ = max(1, solved[0].solution.steps)
         self._conclude_coefficients(fit, solved[0].solution.beta[:, None], np.zeros(1))
 
+    @like_input
     def predict(self, X: Data) -> Floats:
         """f(x) of each sample: the larger, the better; what it is compared with must be of the same group."""
         return np.asarray(self._decision(X)[:, 0])

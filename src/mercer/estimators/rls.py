@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Weights
 from mercer.data.labels import known_classes
@@ -17,6 +16,7 @@ from mercer.fitting.families.least_squares_machine import (
     has_linear_kernel,
 )
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.runtime.available import available_if
 
 
 @shared_docs
@@ -67,7 +67,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     True
     """
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(has_linear_kernel)
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
@@ -114,7 +114,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     0.99
     """
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(has_linear_kernel)
     @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None

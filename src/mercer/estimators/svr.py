@@ -11,7 +11,7 @@ from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze
 from mercer.data import samples
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
@@ -106,6 +106,7 @@ class SVR(KernelRegressor):
         box = Bounds(float(one.upper.max()), -float(one.lower.min()))
         self._conclude_outputs(fit, solved, lambda: box, solved.biases(self.bias))
 
+    @like_input
     def predict(self, X: Data) -> Floats:
         """f(x) of each sample; a column for each column of the y that it was trained on."""
         values = self._decision(X)
@@ -265,6 +266,7 @@ class QuantileSVR(KernelRegressor):
         self._flat_ = np.ndim(self.quantiles) == 0
         self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
 
+    @like_input
     def predict(self, X: Data) -> Floats:
         """The quantiles of each sample: one number, or a column per quantile."""
         values = self._decision(X)

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.engine import on_host, placed
 from mercer.errors import PROBABILITIES
 from mercer.fitting.pipeline.state import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.runtime.available import available_if
 
 if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
@@ -27,6 +29,42 @@ if TYPE_CHECKING:
     from mercer.explain import Explanation, PartialDependence, Reasons
     from mercer.margins import Margins, NearestPoints, SeveralMargins
     from mercer.theory import Insight
+
+
+class ScoresAccuracy(ClassifierMixin):  # type: ignore[misc]  # scikit-learn is untyped
+    """A classifier of scikit-learn's whose score takes labels and weights that live with an engine."""
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """The share of samples that are classified correctly.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `predict`.
+        y : array of shape (n_samples,)
+            Their labels.
+        sample_weight : array of shape (n_samples,), optional
+            How much each sample counts.
+        """
+        return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
+
+
+class ScoresR2(RegressorMixin):  # type: ignore[misc]  # scikit-learn is untyped
+    """A regressor of scikit-learn's whose score takes targets and weights that live with an engine."""
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """R² of the predictions: 1 − Σ w_i(y_i − f(x_i))² / Σ w_i(y_i − mean of y)².
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `predict`.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets; R² of several outputs is the mean of theirs.
+        sample_weight : array of shape (n_samples,), optional
+            How much each sample counts.
+        """
+        return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
 
 
 class MachineMethods(ShowsCertificate):
@@ -197,7 +235,7 @@ class ModelMethods:
     The machine answers, about the columns that the model is given. A method that the machine inside lacks is absent.
     """
 
-    @available_if(_inside_has("explain"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("explain"))
     def explain(
         self, X: Data, background: Any = None, *, background_weight: Any = None, verbose: bool = False
     ) -> Explanation:
@@ -223,7 +261,7 @@ class ModelMethods:
 
         return explain(self, X, background, background_weight=background_weight, verbose=verbose)
 
-    @available_if(_inside_has("gradient_importance"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("gradient_importance"))
     def gradient_importance(self, X: Data, sample_weight: Weights = None) -> Floats:
         """The mean of |∂f/∂x_j| over samples; see `gradient_importance` of the machine, such as
         `SVC.gradient_importance`.
@@ -243,7 +281,7 @@ class ModelMethods:
 
         return gradient_importance(self, X, sample_weight)
 
-    @available_if(_inside_has("partial_dependence"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("partial_dependence"))
     def partial_dependence(
         self,
         X: Data,
@@ -289,7 +327,7 @@ class ModelMethods:
             individual=individual,
         )
 
-    @available_if(_inside_has("reasons"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("reasons"))
     def reasons(self, X: Data, n: int = 5, *, output: int = 0) -> list[Reasons]:
         """The support vectors that decide about each sample: those with the largest |β_i k(x, x_i)|.
 
@@ -310,7 +348,7 @@ class ModelMethods:
 
         return reasons(self, X, n, output)
 
-    @available_if(_inside_has("insight"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("insight"))
     def insight(self, X: Data, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
         """What theory says about the machine and its training samples: margins, radii, complexity and bounds.
 
@@ -329,7 +367,7 @@ class ModelMethods:
 
         return insight(self, X, y, delta=delta)
 
-    @available_if(_inside_has("calibrate"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("calibrate"))
     def calibrate(self, X: Any, y: ArrayLike | None = None, **options: Any) -> Any:
         """This model with probabilities or intervals, as the machine's own `calibrate` gives them.
 
@@ -355,7 +393,7 @@ class ModelMethods:
         way = type(asked.machine).calibrate
         return way(asked.model, X, *(() if y is None else (y,)), **options)
 
-    @available_if(_inside_has("margins"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("margins"))
     def margins(self, X: Any, *y: Any, **named: Any) -> Margins | SeveralMargins:
         """Margins, slacks, errors and distances of samples: `Margins` or `SeveralMargins`."""
         from mercer.tables.asked import ask
@@ -365,7 +403,7 @@ class ModelMethods:
         margins: Margins | SeveralMargins = asked.machine.margins(asked.rows(X), *y, **named)
         return margins
 
-    @available_if(_inside_has("signed_distance"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("signed_distance"))
     def signed_distance(self, X: Any) -> Floats:
         """f(x)/‖w‖: how far each sample is from the plane f = 0."""
         from mercer.tables.asked import ask
@@ -375,7 +413,7 @@ class ModelMethods:
         distances: Floats = asked.machine.signed_distance(asked.rows(X))
         return distances
 
-    @available_if(_inside_has("nearest_points"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inside_has("nearest_points"))
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """The nearest points of the classes' hulls, in the machine's own features; their rows are the user's."""
         from mercer.tables.asked import ask

@@ -8,16 +8,15 @@ from inspect import cleandoc
 from textwrap import dedent
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, OutlierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
-from mercer.fitting.mixins import ModelMethods
-from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
+from mercer.fitting.mixins import ModelMethods, ScoresAccuracy, ScoresR2
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
@@ -103,7 +102,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
         """The best machine's prediction of each sample."""
         return self._best().predict(X)
 
-    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
         """The best machine's decision values."""
         values: Floats = self._best().decision_function(X)
@@ -155,7 +154,7 @@ _SHARED_DOCS = """
 """
 
 
-class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedSVC(ScoresAccuracy, Tuned):
     """Support vector classification that chooses C and the kernel's parameters by cross-validation.
     {shared}
     Examples
@@ -168,12 +167,10 @@ class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is
     (True, 'optimality')
     """
 
-    score = score_of_classifier
-
     _kind = SVC
 
 
-class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+class TunedSVR(ScoresR2, Tuned):
     """Support vector regression that chooses C, ε and the kernel's parameters by cross-validation.
     {shared}
     Examples
@@ -187,8 +184,6 @@ class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is 
     >>> bool(model.best_score_ > 0.9)
     True
     """
-
-    score = score_of_regressor
 
     _kind = SVR
 
@@ -212,7 +207,7 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
 
     _kind = OneClassSVM
 
-    @available_if(_has("score_samples"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_has("score_samples"))
     def score_samples(self, X: Any) -> Floats:
         """The score that is compared with `offset_`."""
         values: Floats = self._best().score_samples(X)

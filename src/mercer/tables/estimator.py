@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from mercer.arrays import Floats, Indices, is_sparse
@@ -21,6 +20,7 @@ from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.parameters import meant
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
@@ -269,7 +269,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         nothing = np.full(len(frame), None, dtype=object)
         return Frame(known, [given.get(name, nothing) for name in known])
 
-    @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("predict"))
     def predict(self, X: Any) -> Any:
         """Predict every row; numbers are in the unit of y.
 
@@ -289,19 +289,19 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
     score_samples = _asks("score_samples", "The scores of a novelty detector.")
     transform = _asks("transform", "What `estimator_` makes of the rows.")
 
-    @available_if(_inner_has("fit_transform"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("fit_transform"))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and then `transform` of the same table."""
         return self.fit(X, y, sample_weight).transform(X)
 
-    @available_if(_inner_has("fit_predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("fit_predict"))
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and then the cluster of each row, or whether it is an outlier."""
         self.fit(X, y, sample_weight)
         labels = getattr(self, "labels_", ())
         return labels if len(labels) == len(frame_of(X)) else self.predict(X)  # labels_ lack rows that were left out
 
-    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The score of `estimator_`: accuracy, R², which no unit changes, or its own."""
         check_is_fitted(self)

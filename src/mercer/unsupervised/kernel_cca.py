@@ -23,6 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
+from mercer.engine import like_input
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Kind, check_state, declared, expect, fitted, set_fitted, state_of
@@ -205,6 +206,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         check_is_fitted(self)
         return len(self.correlations_)
 
+    @like_input
     def transform(self, X: Any, y: Any = None) -> Any:
         """The scores f(x) of the first view, and with y also the scores g(y) of the second, of unit variance in `fit`.
 

@@ -26,6 +26,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, row_blocks
+from mercer.engine import like_input
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
@@ -118,6 +119,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         check_is_fitted(self)
         return len(self.eigenvalues_)
 
+    @like_input
     def transform(self, X: Any) -> Floats:
         """The scores of samples, a column for each component."""
         return self._decision(X)

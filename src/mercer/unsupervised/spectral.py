@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
+from mercer.engine import like_input
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
@@ -30,6 +30,7 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of
 from mercer.rkhs import Expansion
+from mercer.runtime.available import available_if
 from mercer.solution import Report
 from mercer.unsupervised.kernel_kmeans import Clustering, cluster
 from mercer.unsupervised.points import Mapped, Points, Stored, points_of
@@ -246,7 +247,8 @@ class SpectralClustering(Clustering):
         nearest = np.argmax(embedding @ self._centres_.T - 0.5 * squares, axis=1)
         return np.where(affine, nearest, -1)
 
-    @available_if(_extends)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_extends)
+    @like_input
     def predict(self, X: Any) -> Indices:
         """The cluster of new samples, by extending the eigenvectors to them; −1 for one that has no affinity at all.
 

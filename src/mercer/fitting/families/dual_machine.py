@@ -13,7 +13,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
@@ -51,6 +50,7 @@ from mercer.fitting.reports.coefficients import (
 from mercer.fitting.reports.dual_margins import bias_intervals, dual_status
 from mercer.gram import rows_for
 from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.available import available_if
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
 from mercer.solvers.block_steps import unbounded_dual
@@ -203,7 +203,7 @@ class DualMachine(MachineMethods, Machine):
 
     # --- going on --------------------------------------------------------------------------------------------------
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(takes_samples)
     @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:

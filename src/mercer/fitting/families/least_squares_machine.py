@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by, take
@@ -49,6 +48,7 @@ from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import fitted_names
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
@@ -274,7 +274,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(has_linear_kernel)
     @shared_docs
     def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Take back samples that were learnt before; for linear kernels.

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import (
@@ -30,7 +29,7 @@ from mercer.certificates.hulls import Centring
 from mercer.data.labels import scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
-from mercer.engine import together
+from mercer.engine import like_input, together
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
@@ -53,6 +52,7 @@ from mercer.margins import NearestPoints
 from mercer.parameters import one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.available import available_if
 
 
 @dataclass(eq=False, repr=False)
@@ -109,7 +109,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
         self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(takes_samples)
     @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
@@ -137,6 +137,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
 
@@ -151,6 +152,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
         return self._by_class(X, scores)
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
         against the rest the one with the largest f.

@@ -14,19 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, wraps
-from inspect import isfunction
+from functools import cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import answered, on_host, placed, report_of
+from mercer.engine import report_of
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
 from mercer.fitting.pipeline.state import (
@@ -117,42 +116,6 @@ ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
 
 
-# Methods whose answers are numbers for each sample: about an engine's own array they are such arrays too.
-_NUMBERS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
-_ANSWERS = (*_NUMBERS, "score_samples", "transform", "signed_distance")
-
-
-def answers_as_asked(cls: type) -> None:
-    """Let the methods that a class defines answer in the type of array that samples are given in."""
-    for name in _ANSWERS:
-        method = vars(cls).get(name)
-        if isfunction(method):
-            setattr(cls, name, _as_asked(method))
-        elif method is not None and hasattr(method, "fn"):  # of scikit-learn's available_if
-            method.fn = _as_asked(method.fn)
-
-
-def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
-        return answered(X, lambda rows: method(self, rows, *options, **named))
-
-    return answer
-
-
-def _score_here(mixin: Any) -> Any:
-    """scikit-learn's `score` of classifiers or regressors, for targets and weights that live anywhere."""
-
-    @wraps(mixin.score)
-    def score(self: Any, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        return float(mixin.score(self, placed(X), on_host(y), on_host(sample_weight)))
-
-    return score
-
-
-score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_here(RegressorMixin)
-
-
 @dataclass(eq=False, repr=False)
 class Machine(SuggestsParameters, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
@@ -162,10 +125,6 @@ class Machine(SuggestsParameters, CallbackSupport, BaseEstimator):  # type: igno
     _: KW_ONLY
     verbose: bool = False
     n_jobs: int | None = None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        answers_as_asked(cls)
-        super().__init_subclass__(**options)
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
