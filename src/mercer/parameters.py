@@ -75,7 +75,8 @@ def iterations(name: str, value: Any, default: int) -> int:
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") -> Any:
     """One of a few values, usually words; the error also names what may be given `beside` them."""
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+    known = value in choices if isinstance(value, str) else any(value is choice for choice in choices)
+    if not known:
         words = ", ".join(map(repr, choices))
         raise ValueError(f"{name}={value!r} must be {f'{beside}, or {words}' if beside else f'one of {words}'}")
     return value

@@ -98,6 +98,7 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
         return Tasks(Task(name, problem, solve_mode) for name, problem in zip(names, problems, strict=True))
 
     def _processes(self, X: Any, kernel: Kernel) -> list[LaplaceProcess]:
+        """A process for each column of signs, whose modes are not found yet."""
         return [LaplaceProcess(X, y, self._weight_, kernel=kernel) for y in self._signs_.T]
 
     def _solve(
@@ -131,10 +132,12 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
         self.laplace_correction_ = freeze(np.array([one.correction for one in self._process_]))
 
     def _made(self) -> list[LaplaceProcess]:
-        made = self._processes(self._expansion_.vectors, self.kernel_)
-        for one, c in zip(made, np.asarray(self._expansion_.coefficients).T, strict=True):
-            vars(one)["coefficients"] = np.ascontiguousarray(c)
-        return made
+        """The processes of the fitted modes."""
+        modes = [np.ascontiguousarray(c) for c in np.asarray(self._expansion_.coefficients).T]
+        return [
+            LaplaceProcess(self._expansion_.vectors, y, self._weight_, kernel=self.kernel_, coefficients=c)
+            for y, c in zip(self._signs_.T, modes, strict=True)
+        ]
 
     # --- prediction ------------------------------------------------------------------------------------------------
 

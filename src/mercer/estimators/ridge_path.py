@@ -110,7 +110,7 @@ class RidgePath:
     scores: Floats
     criterion: str
     params: dict[str, Any] = field(default_factory=dict)
-    _source: PathSource | None = field(default=None, init=False, repr=False)
+    _source: PathSource | None = field(default=None, repr=False)  # None of a path from a file
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -129,11 +129,6 @@ class RidgePath:
     def lam(self) -> float:
         """The chosen λ."""
         return float(self.lams[self.best])
-
-    def made_of(self, source: PathSource) -> RidgePath:
-        """This path, which from now on can make machines."""
-        object.__setattr__(self, "_source", source)
-        return self
 
     def at(self, lam: float, X: Data | None = None, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
@@ -282,8 +277,7 @@ class _ChoosesLam(LeastSquaresMachine):
                 scores=s.solution.scores,
                 criterion=self.criterion,
                 params=params,
-            ).made_of(
-                PathSource(
+                _source=PathSource(
                     model,
                     params,
                     samples,
@@ -291,7 +285,7 @@ class _ChoosesLam(LeastSquaresMachine):
                     np.asarray(fit.y)[fit.merged.rows],
                     fit.merged.own_weight,
                     getattr(self, "feature_names_in_", None),
-                )
+                ),
             )
             for params, s in zip(self._points(), solved, strict=True)
         )

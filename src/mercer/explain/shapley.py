@@ -82,11 +82,6 @@ class Explanation:
     pairs: Sequence[Pair] | None = field(default=None, repr=False)
     function: str = "f"
 
-    def __post_init__(self) -> None:
-        if self.values.ndim == 3 and self.values.shape[2] == 1:
-            object.__setattr__(self, "values", self.values[:, :, 0])
-            object.__setattr__(self, "base_values", self.base_values[:, 0])
-
     @property
     def several(self) -> bool:
         """Whether there are several outputs."""
@@ -230,9 +225,10 @@ def explain(
             f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
         )
     reached = values.sum(axis=2) + base
+    several = len(base) > 1
     return Explanation(
-        values=np.ascontiguousarray(values.transpose(0, 2, 1)),
-        base_values=np.tile(base, (len(data), 1)),
+        values=np.ascontiguousarray(values.transpose(0, 2, 1) if several else values[:, 0]),
+        base_values=np.tile(base, (len(data), 1)) if several else np.repeat(base, len(data)),
         data=machine.asked.cells(X) if machine.asked.steps else data,
         feature_names=machine.asked.names,
         output_names=machine.names,

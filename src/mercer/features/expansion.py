@@ -75,7 +75,7 @@ class MercerExpansion:
     weights: Floats = field(repr=False)
     eigenvalues: Floats = field(repr=False)
     rest: float
-    _coefficients: Floats = field(init=False, repr=False)
+    _coefficients: Floats = field(repr=False)
 
     def functions(self, X: Samples) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
@@ -134,9 +134,8 @@ def mercer_expansion(
     values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
     kept = min(n_terms, _n_above_rounding(values))
     coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
-    made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
-    object.__setattr__(made, "_coefficients", freeze(coefficients))
-    return made
+    rest = float(values[kept:].sum())
+    return MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), rest, freeze(coefficients))
 
 
 def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: ArrayLike) -> float:

@@ -166,6 +166,19 @@ def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = 
     return Eigenvectors(values[:-1], Q[:, :-1]) if centred else Eigenvectors(values, Q)
 
 
+class HostAlgebra:
+    """The methods of a Gram that take all of K to the host: its factors, its values and its eigenvectors."""
+
+    def factor(self: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
+        return factor_of(self, d, dtype, n_threads)
+
+    def kept(self: Gram, n_threads: int = 1) -> KeptValues:
+        return kept_of(self, n_threads)
+
+    def eigh(self: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
+        return eigenvectors_of(self, scale, centred, deadline)
+
+
 def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
     """S += factor · xy' in place, for contiguous rows."""
     scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)

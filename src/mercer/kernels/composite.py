@@ -27,11 +27,6 @@ SUM, PRODUCT, POWER, ATOM = range(4)
 _ROWS = 1024
 
 
-def _of_parts(statement: str) -> Any:
-    """What a composite kernel says of itself, as `_follows` finds it."""
-    return property(lambda kernel: kernel._follows(statement))
-
-
 class Composite(Kernel):
     """A kernel made of kernels, its parts. By default it has a property if all parts have it."""
 
@@ -139,11 +134,25 @@ class Composite(Kernel):
             return "yes"
         return "depends" if answers <= {"yes", "depends"} else "unknown"
 
-    positive_definite = _of_parts("positive_definite")
-    strictly_positive_definite = _of_parts("strictly_positive_definite")
-    universal = _of_parts("universal")
-    differentiable = _of_parts("differentiable")
-    positive_values = _of_parts("positive_values")
+    @property
+    def positive_definite(self) -> Answer:
+        return self._follows("positive_definite")
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._follows("universal")
+
+    @property
+    def differentiable(self) -> Answer:
+        return self._follows("differentiable")
+
+    @property
+    def positive_values(self) -> Answer:
+        return self._follows("positive_values")
 
     def _slopes_of(self, side: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
         """A part's derivatives by its parameters, times a factor, under the names that they have here."""

@@ -71,20 +71,18 @@ class CPath:
     ([0.5], [0.2, 0.2], [0.5, 0.5])
     """
 
-    C_: Floats
-    n_free_: Any
-    n_bounded_: Any
-    margin_: Floats
-    intercept_: Floats
-
     def __init__(self, machine: SVC, fit: Fit, found: Trace | Nodes) -> None:
         self._machine, self._fit, self._found = machine, fit, found
         self.exact_ = isinstance(found, Trace)
         self.epsilon_ = float(found.epsilon) if isinstance(found, Nodes) else None
         self.stop_reason_ = found.stop_reason
         self.C_range_ = (float(found.start), float(found.end))
-        for name, values in found.columns().items():
-            setattr(self, name, freeze(values))
+        columns = {name: freeze(values) for name, values in found.columns().items()}
+        self.C_: Floats = columns["C_"]
+        self.n_free_, self.n_bounded_ = columns["n_free_"], columns["n_bounded_"]
+        self.margin_, self.intercept_ = columns["margin_"], columns["intercept_"]
+        if isinstance(found, Nodes):
+            self.gap_ = columns["gap_"]
         if isinstance(found, Trace):
             self.n_checks_, self.largest_violation_ = found.n_checks, found.largest_violation
             self.n_refactorisations_, self.n_restarts_ = found.n_refactorisations, found.n_restarts

@@ -68,22 +68,6 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-def _asks(name: str, told: str) -> Any:
-    """A method of `Tabular` that asks `estimator_` about encoded rows, and is there if the estimator has it."""
-
-    def ask(self: Any, X: Any) -> Any:
-        return self._asked(name, X)
-
-    ask.__name__, ask.__qualname__ = name, f"Tabular.{name}"
-    ask.__doc__ = f"{told}\n\n    Parameters\n    ----------\n    X : frame or array\n        The table.\n"
-    return available_if(_inner_has(name))(ask)
-
-
-def _learnt(name: str, told: str) -> property:
-    """An attribute of `Tabular` that `estimator_` has, if it has it."""
-    return property(lambda self: getattr(self.estimator_, name), doc=told)
-
-
 @shared_docs
 @dataclass(eq=False, repr=False)
 class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -283,11 +267,60 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
             return answer * self.target_scale_ + self.target_mean_
         return answer
 
-    decision_function = _asks("decision_function", "The decision values of `estimator_`.")
-    predict_proba = _asks("predict_proba", "The probabilities of `estimator_`.")
-    predict_log_proba = _asks("predict_log_proba", "Their logarithms.")
-    score_samples = _asks("score_samples", "The scores of a novelty detector.")
-    transform = _asks("transform", "What `estimator_` makes of the rows.")
+    @available_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """The decision values of `estimator_`.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("decision_function", X)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of `estimator_`.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("predict_proba", X)
+
+    @available_if(_inner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities of `estimator_`.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("predict_log_proba", X)
+
+    @available_if(_inner_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """The scores of a novelty detector.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("score_samples", X)
+
+    @available_if(_inner_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """What `estimator_` makes of the rows.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("transform", X)
 
     @available_if(_inner_has("fit_transform"))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -315,9 +348,20 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         check_is_fitted(self)
         return getattr(self.estimator_, name)(self.encode(X))
 
-    classes_ = _learnt("classes_", "The classes, of a classifier.")
-    labels_ = _learnt("labels_", "The cluster of each row that was trained on.")
-    offset_ = _learnt("offset_", "Of a novelty detector: what its scores exceed where it decides for +1.")
+    @property
+    def classes_(self) -> Any:
+        """The classes, of a classifier."""
+        return self.estimator_.classes_
+
+    @property
+    def labels_(self) -> Any:
+        """The cluster of each row that was trained on."""
+        return self.estimator_.labels_
+
+    @property
+    def offset_(self) -> Any:
+        """Of a novelty detector: what its scores exceed where it decides for +1."""
+        return self.estimator_.offset_
 
     def _inside(self) -> Any:
         return getattr(self, "estimator_", self.estimator)

@@ -143,7 +143,7 @@ class DualMachine(MachineMethods, Machine):
         super()._record_end(solved)
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
-            if proof.gap_measures != "optimality" and not np.isfinite(solved.upper).all():
+            if proof.gap_measures != "optimality" and not np.isfinite(solved.columns.upper).all():
                 raise unbounded_dual()
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
@@ -156,7 +156,7 @@ class DualMachine(MachineMethods, Machine):
 
         Every task is about all merged samples.
         """
-        merged, beta = fit.merged, solved.coefficients.reshape(len(solved), -1)
+        merged, beta = fit.merged, solved.columns.coefficients.reshape(len(solved), -1)
         self.intercept_ = freeze(b)
         used = np.flatnonzero(beta.any(axis=0))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
@@ -183,14 +183,17 @@ class DualMachine(MachineMethods, Machine):
 
     def _norms(self, solved: Solutions[DualProblem], scales: Floats | None) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
-        starts, coefficients = solved.row_ends[:-1], solved.coefficients
+        starts, coefficients = solved.columns.row_ends[:-1], solved.columns.coefficients
         energies = np.add.reduceat(coefficients * solved.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
-    coef_ = property(weight_vector)
+    @property
+    def coef_(self) -> Any:
+        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        return weight_vector(self)
 
     def _keep(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         keys, targets = _keys_and_targets(fit)

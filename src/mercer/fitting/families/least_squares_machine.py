@@ -163,7 +163,10 @@ class LeastSquaresMachine(OutputsMachine):
             "raise lam, scale the features, or leave out what is far from everything else"
         )
 
-    coef_ = property(weight_vector)
+    @property
+    def coef_(self) -> Any:
+        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        return weight_vector(self)
 
 
 class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):

@@ -26,7 +26,7 @@ from mercer.arrays import (
     take,
 )
 from mercer.certificates.hulls import Centring
-from mercer.data.labels import scores, to_dual_coef, winner, wins
+from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
 from mercer.engine import like_input, together
@@ -46,7 +46,7 @@ from mercer.fitting.reports.coefficients import (
     own_table,
     table_expansion,
 )
-from mercer.fitting.reports.dual_margins import dual_planes, nearest_points, plane_duals, plane_norms
+from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
 from mercer.gram import Gram, gram_for
 from mercer.margins import NearestPoints
 from mercer.parameters import one_of
@@ -180,7 +180,14 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     # --- margins ---------------------------------------------------------------------------------------------------
 
-    _planes, _plane_norms, _duals = dual_planes, plane_norms, plane_duals
+    def _planes(self) -> list[Pair]:
+        return dual_planes(self)
+
+    def _plane_norms(self) -> Floats:
+        return plane_norms(self)
+
+    def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
+        return plane_duals(self, X, codes)
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.

@@ -89,7 +89,8 @@ class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignor
 class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
     """A classifier that fits ±1: one output per class, or one for two classes."""
 
-    _read = OutputsMachine._read
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        return OutputsMachine._read(self, y)
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         """±1 for each class; `classes` are those known before."""
