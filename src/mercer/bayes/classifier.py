@@ -16,7 +16,6 @@ from mercer.data.labels import signs, winner
 from mercer.engine import like_input
 from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
@@ -25,6 +24,7 @@ from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
 from mercer.kernels.climb import climb
 from mercer.problems.representer import RepresenterProblem
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs
@@ -168,6 +168,11 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample, averaged over f; several classes have each its own against all others, scaled to
         add up to 1.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
         """
         P = self._averaged(X)
         if len(self.classes_) == 2:
@@ -176,13 +181,25 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others."""
+        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """The most probable class of each sample."""
+        """The most probable class of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         check_is_fitted(self)
         odds = self.decision_function(X)
         return np.asarray(self.classes_[winner(odds[:, None] if odds.ndim == 1 else odds)])

@@ -13,13 +13,13 @@ from mercer.bayes.optimising import Optimising
 from mercer.bayes.process import GaussianProcess
 from mercer.engine import like_input, placed
 from mercer.fitting.families.least_squares_machine import LeastSquaresRegressor, checked_lam
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.kernels import Kernel, as_kernel
 from mercer.problems.least_squares import LeastSquares
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.choose import solve_least_squares
 
 

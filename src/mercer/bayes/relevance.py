@@ -25,7 +25,6 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.arrays import Data, Floats, Indices, freeze, host
 from mercer.engine import like_input
 from mercer.fitting.families.regressor import Regressor
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import KernelChoice, Training
@@ -34,6 +33,7 @@ from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.runtime.threads import effective_n_threads
 from mercer.solvers.least_squares.solution import memory_error
 

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.engine import PlacedSamples, on_host, placed
-from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.held_out.folds import Splits
 from mercer.held_out.machines import decision_values, weight_option
 from mercer.runtime.refitting import adopt_fit, blank_copy

@@ -15,7 +15,6 @@ from mercer.data.labels import signs
 from mercer.engine import like_input
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
@@ -27,6 +26,7 @@ from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.pegasos.iterates import validation_part
 from mercer.solvers.representer import Watch, solve_representer
 

@@ -25,7 +25,6 @@ from mercer.fitting.families.linear_machine import (
     warn_of_early_ends,
 )
 from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
@@ -37,6 +36,7 @@ from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.linear.joint import solve_joint_linear
 from mercer.solvers.linear.referee import LinearSolution
 

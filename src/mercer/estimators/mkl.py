@@ -9,7 +9,7 @@ from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.families.pairwise import JOINT
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs

@@ -12,7 +12,6 @@ from sklearn.base import OutlierMixin
 from mercer.arrays import Data, Floats, Weights, inner
 from mercer.engine import like_input
 from mercer.fitting.families.dual_machine import DualMachine, expect_squares
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
@@ -21,6 +20,7 @@ from mercer.parameters import share
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.dual.one_class import solve_one_class
 
 
@@ -61,7 +61,13 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
 
     @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """+1 for a sample like those trained on, −1 for a novelty."""
+        """+1 for a sample like those trained on, −1 for a novelty.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     def decision_function(self, X: Data) -> Floats:
@@ -69,7 +75,13 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
 
     @like_input
     def score_samples(self, X: Data) -> Floats:
-        """The score that is compared with `offset_`: decision_function + offset_."""
+        """The score that is compared with `offset_`: decision_function + offset_.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self.decision_function(X) + self.offset_)
 
     def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
@@ -159,7 +171,13 @@ class OneClassSVM(NoveltyDetector):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """f(x): positive for samples like those trained on."""
+        """f(x): positive for samples like those trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
 
@@ -229,7 +247,13 @@ class SVDD(NoveltyDetector):
 
     @like_input
     def decision_function(self, X: Data) -> Floats:
-        """R² − ‖φ(x) − a‖²: positive inside the ball."""
+        """R² − ‖φ(x) − a‖²: positive inside the ball.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))
 
     def _diagonal_of(self, X: Data) -> Any:

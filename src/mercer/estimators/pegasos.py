@@ -20,7 +20,6 @@ from mercer.data.names import adopt_names
 from mercer.engine import PlacedSamples
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState, kernel_of
@@ -34,6 +33,7 @@ from mercer.problems.pegasos import PegasosProblem
 from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
     Call,

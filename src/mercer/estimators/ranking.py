@@ -12,13 +12,13 @@ from mercer.arrays import Data, Floats, Indices, Weights
 from mercer.data import samples
 from mercer.engine import like_input, on_host, placed
 from mercer.estimators.kernel_machine import RepresentedMachine
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.ordered_pairs import share_of_ordered_pairs
 from mercer.parameters import positive
 from mercer.problems.ranking import RankProblem
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.ranking import solve_ranking
 
 
@@ -124,7 +124,13 @@ class RankSVM(RepresentedMachine):
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group."""
+        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:

@@ -20,7 +20,6 @@ from mercer.fitting.families.least_squares_machine import (
     LeastSquaresRegressor,
     checked_lam,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
@@ -29,6 +28,7 @@ from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
 
 if TYPE_CHECKING:

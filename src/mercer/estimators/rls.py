@@ -15,8 +15,8 @@ from mercer.fitting.families.least_squares_machine import (
     RecursiveLeastSquares,
     has_linear_kernel,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs

@@ -27,7 +27,6 @@ from mercer.fitting.families.pairwise import (
     refuse_both_labels,
     refuse_no_margin,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.state import Tested, fitted
@@ -38,6 +37,7 @@ from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hulls import solve_hard_margin
 

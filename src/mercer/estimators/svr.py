@@ -15,7 +15,6 @@ from mercer.engine import like_input, on_host, placed
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Flag, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
@@ -24,6 +23,7 @@ from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.regression import quantile
+from mercer.runtime.shared_docs import shared_docs
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
@@ -108,7 +108,13 @@ class SVR(KernelRegressor):
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample; a column for each column of the y that it was trained on."""
+        """f(x) of each sample; a column for each column of the y that it was trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         values = self._decision(X)
         return values if values.shape[1] > 1 else np.asarray(values[:, 0])
 
@@ -268,7 +274,13 @@ class QuantileSVR(KernelRegressor):
 
     @like_input
     def predict(self, X: Data) -> Floats:
-        """The quantiles of each sample: one number, or a column per quantile."""
+        """The quantiles of each sample: one number, or a column per quantile.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         values = self._decision(X)
         if self._one_quantile():
             return np.asarray(values[:, 0])

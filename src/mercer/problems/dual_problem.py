@@ -50,6 +50,8 @@ class DualProblem:
         The equality that each variable is part of, −1 for none.
     totals : array
         One for each equality; without a bias there is none.
+    checked : bool, default=False
+        Whether the arrays are part of a problem that was checked; otherwise they are checked here.
     """
 
     p: Floats
@@ -59,7 +61,7 @@ class DualProblem:
     row: NDArray[np.int64]
     group: NDArray[np.int32]
     totals: Floats
-    checked: InitVar[bool] = False  # whether the arrays are part of a problem that was checked
+    checked: InitVar[bool] = False
 
     def __post_init__(self, checked: bool) -> None:
         if checked:

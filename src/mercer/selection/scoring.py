@@ -236,6 +236,7 @@ class _HeldOut:
         raise NeedsModel
 
     def __getattr__(self, name: str) -> Any:
+        """Whatever else a user's score asks for needs the fitted model; there is no list of that."""
         if name.startswith("__"):
             raise AttributeError(name)
         if name in ("decision_function", "predict_proba", "predict_log_proba"):  # asked for only to see if it is there

@@ -15,13 +15,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import GuessWarning, warn_user
-from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.mixins import ModelMethods
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.gram.prepared import SPARSE_SHARE
 from mercer.parameters import meant
 from mercer.runtime.available import available_if
 from mercer.runtime.refitting import adopt_fit, blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments

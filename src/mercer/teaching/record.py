@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.optional import require
+from mercer.runtime.shared_docs import shared_docs
 
 if TYPE_CHECKING:
     from mercer.displays import TraceDisplay

@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices, freeze, gamma, host, n_samples
 from mercer.engine import on_host, placed
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.early_stopping import SmoothedRule
 from mercer.theory.bound import numbers
 

@@ -24,7 +24,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.engine import like_input
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Kind, check_state, declared, expect, fitted, set_fitted, state_of
 from mercer.gram.eigenpairs import n_positive, signs
@@ -32,6 +31,7 @@ from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
 from mercer.rkhs import Expansion
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner, Reader
 from mercer.unsupervised.points import Points, balanced, one_point, points_of

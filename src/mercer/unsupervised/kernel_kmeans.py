@@ -26,13 +26,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.engine import like_input
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Count, Flag, Number, Places, fitted
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import Mapped, Points, points_of
@@ -427,7 +427,13 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
 
     @like_input
     def predict(self, X: Any) -> Indices:
-        """The cluster whose mean is nearest to each sample."""
+        """The cluster whose mean is nearest to each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return self._nearest(self._to_decide(X))
 
     def __sklearn_tags__(self) -> Any:

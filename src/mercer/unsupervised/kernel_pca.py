@@ -27,12 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, row_blocks
 from mercer.engine import like_input
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import integer
 from mercer.rkhs import Expansion
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import balanced, one_point, points_of
@@ -121,7 +121,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
 
     @like_input
     def transform(self, X: Any) -> Floats:
-        """The scores of samples, a column for each component."""
+        """The scores of samples, a column for each component.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return self._decision(X)
 
     def inverse_transform(self, scores: ArrayLike) -> Floats:

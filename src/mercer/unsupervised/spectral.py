@@ -22,7 +22,6 @@ from sklearn.neighbors import NearestNeighbors
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
 from mercer.engine import like_input
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
 from mercer.gram.eigenpairs import leading_of_walk
@@ -31,6 +30,7 @@ from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of
 from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.kernel_kmeans import Clustering, cluster
 from mercer.unsupervised.points import Mapped, Points, Stored, points_of
@@ -256,6 +256,11 @@ class SpectralClustering(Clustering):
         ----------
         X : array, CSR matrix or sequence of samples
             As in `fit`; of a precomputed kernel, its values between these and the training samples, as a dense array.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
         """
         return self._nearest(self._to_decide(X))
 

@@ -19,7 +19,6 @@ from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, tak
 from mercer.data import samples
 from mercer.data.table import Table
 from mercer.engine import on_host
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, RandomState, Training
@@ -51,6 +50,7 @@ from mercer.fitting.reports.dual_margins import bias_intervals, dual_status
 from mercer.gram import rows_for
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
 from mercer.solvers.block_steps import unbounded_dual

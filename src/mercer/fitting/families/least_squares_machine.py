@@ -22,7 +22,6 @@ from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.data.labels import class_weights
 from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.fitting.mixins import RegressorMethods
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
@@ -50,6 +49,7 @@ from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
 from mercer.runtime.refitting import fitted_names
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error

@@ -33,7 +33,6 @@ from mercer.engine import like_input, together
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
@@ -53,6 +52,7 @@ from mercer.parameters import one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 
 
 @dataclass(eq=False, repr=False)
