@@ -23,7 +23,6 @@ from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
 from mercer.gram.source import Source, finite_values, kernel_diagonal, partial_sums
-from mercer.gram.stored_gram import HostRounded, rounded_of
 from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
@@ -401,9 +400,6 @@ class KernelMatrix(HostAlgebra):
                 K = self._values(rows[some], sources, columns, dtype)
                 out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
-
-    def rounded(self) -> HostRounded:
-        return rounded_of(self)
 
     # --- the state of a solve -----------------------------------------------------------------------------------
 
