@@ -207,7 +207,7 @@ class DualMachine(MachineMethods, Machine):
     # --- going on --------------------------------------------------------------------------------------------------
 
     @available_if(takes_samples)
-    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @with_callbacks
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.

@@ -111,7 +111,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     @available_if(takes_samples)
     @shared_docs
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]  # as scikit-learn's classifiers take them
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.

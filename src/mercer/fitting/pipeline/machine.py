@@ -189,7 +189,7 @@ class Machine(SuggestsParameters, CallbackSupport, BaseEstimator):  # type: igno
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
-    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @with_callbacks
     def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y.
 
