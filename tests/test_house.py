@@ -222,7 +222,7 @@ HOST_FILES = {
     "fitting/reports/dual_margins.py",
     "margins.py",
     "engines/chunked/verbs.py",  # a worker's own rows, in its memory
-    "engines/processes/pool.py",
+    "engines/stored/files.py",
     "engines/dask/cluster.py",
 }
 

@@ -189,8 +189,9 @@ _engines: list[Engine] = []
 _ON_DEMAND = {"torch": "mercer.engines.torch", "dask": "mercer.engines.dask"}
 # What memory of this machine is called in DLPack: the CPU's, and what is pinned for CUDA or ROCm.
 _HOST_MEMORY = (1, 3, 11)
-_DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.engines.torch")
-_DEVICES_ON_DEMAND |= {"processes": "mercer.engines.processes", "dask": "mercer.engines.dask"}
+_DEVICES_ON_DEMAND = dict.fromkeys(("cuda", "xpu", "mps", "torch-cpu"), "mercer.engines.torch") | {
+    "dask": "mercer.engines.dask"
+}
 
 
 def register(engine: Engine) -> None:
@@ -224,6 +225,12 @@ def configured() -> Engine | None:
     if device == "cpu":
         return None
     name = device.partition(":")[0]
+    if name == "processes":
+        raise ValueError(
+            f"device={device!r}: there is no engine of processes any more. Rows in files (mercer.stored_rows) are "
+            "computed in this process, by all its threads; for more processes start a Dask cluster with "
+            "distributed.Client(), and use device='dask'"
+        )
     if name in _DEVICES_ON_DEMAND:
         import_module(_DEVICES_ON_DEMAND[name])
     for engine in _engines:
