@@ -89,9 +89,6 @@ class Composite(Kernel):
             X = part._samples(X)
         return X
 
-    def sequence(self, sample: Any, name: str) -> str:
-        return next(iter(self.parts.values())).sequence(sample, name)
-
     @property
     def bound(self) -> bool:
         return all(part.bound for part in self.parts.values())
@@ -353,9 +350,6 @@ class PulledBack(_ThroughFunction):
     def _samples(self, X: Samples) -> Samples:
         self._check()
         return as_matrix(X) if self.accepts == "vectors" else X
-
-    def sequence(self, sample: Any, name: str) -> str:
-        return Kernel.sequence(self, sample, name)
 
     def bind(self, X: Samples, sample_weight: ArrayLike | None = None) -> Kernel:
         self._check()

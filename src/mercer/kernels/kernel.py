@@ -165,7 +165,7 @@ class Kernel(FeatureSpace, NamedParameters):
         return as_matrix(X) if self.accepts == "vectors" else placed(X)
 
     def sequence(self, sample: Any, name: str) -> str:
-        """A sample as users give it, as the string that machines and files hold; its name is for messages."""
+        """Return a sample if it is a string, and raise an error that names it otherwise."""
         if isinstance(sample, str):
             return sample
         raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
