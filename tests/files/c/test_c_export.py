@@ -140,9 +140,7 @@ def test_columns_far_from_zero_keep_the_digits_of_their_differences(tmp_path):
 
 def test_the_file_says_how_far_it_is_from_python(tmp_path):
     models = {"own": mercer.SVC(C=5, kernel="laplacian").fit(X, y)}
-    told, n = re.search(
-        r"at most (\S+) of the largest at (\d+) rows tried", mercer.export_c(models["own"])
-    ).groups()
+    told, n = re.search(r"at most (\S+) of the largest at (\d+) rows tried", mercer.export_c(models["own"])).groups()
     rows = models["own"].support_vectors_.astype(np.float32).astype(np.float64)
     file = compiled(models, "float32", tmp_path)["own"]
     truth = wanted(models["own"], rows)
