@@ -424,14 +424,22 @@ class NoveltyMethods:
 
 
 class PlotMethods:
-    """Of a result with a picture, which is the display of its name in `mercer.displays`."""
+    """Of a result with a picture."""
 
     def plot(self, *axes: Any, **options: Any) -> Any:
-        """The picture, in these axes or a new figure; needs matplotlib. See the display of this name."""
-        from mercer import displays
+        """The picture, in these axes or a new figure; needs matplotlib. See `mercer.displays.PathDisplay`."""
+        from mercer.displays import PartialDependenceDisplay, PathDisplay
+        from mercer.estimators.ridge_path import RidgePath
+        from mercer.paths.c_path import CPath
+        from mercer.teaching.record import Trace
 
-        names = [f"{cls.__name__}Display" for cls in type(self).__mro__]
-        return next(getattr(displays, name) for name in names if name in displays.__all__)(self).plot(*axes, **options)
+        if isinstance(self, CPath):
+            return PathDisplay.from_svm_path(self, *axes, **options)
+        if isinstance(self, RidgePath):
+            return PathDisplay.from_ridge_path(self, *axes, **options)
+        if isinstance(self, Trace):
+            return PathDisplay.from_trace(self, *axes, **options)
+        return PartialDependenceDisplay(self).plot(*axes, **options)  # type: ignore[arg-type]  # a PartialDependence has this method
 
 
 class ExplanationMethods:
@@ -455,6 +463,6 @@ class TraceMethods:
         ----------
         %(film)s
         """
-        from mercer.displays import TraceDisplay
+        from mercer.displays.courses import film_trace
 
-        return TraceDisplay(self).film(interval_ms=interval_ms, figure=figure)  # type: ignore[arg-type]  # a Trace has this method
+        return film_trace(self, interval_ms=interval_ms, figure=figure)  # type: ignore[arg-type]  # a Trace has this method
