@@ -78,29 +78,6 @@ class FoldFit:
         return next((task.stop_reason for task in self.tasks if task.stop_reason != "converged"), "converged")
 
 
-@dataclass(frozen=True, eq=False)
-class WholeFit:
-    """The same of a machine that was fitted to one fold by itself."""
-
-    machine: Any
-    values: Floats
-    seconds: float
-    tasks: tuple[()] = ()
-
-    @property
-    def classes(self) -> Any:
-        return self.machine.classes_
-
-    @property
-    def certificate(self) -> Certificate:
-        found: Certificate = self.machine.certificate_
-        return found
-
-    @property
-    def stop_reason(self) -> str:
-        return str(self.machine.stop_reason_)
-
-
 class Listener(Protocol):
     """Who asks for fits, by the name of the machine and the number of the fold; several threads may call it."""
 
