@@ -424,7 +424,7 @@ class NoveltyMethods:
 
 
 class PlotMethods:
-    """Of a result with a picture."""
+    """Plot method of results that have a picture."""
 
     def plot(self, *axes: Any, **options: Any) -> Any:
         """The picture, in these axes or a new figure; needs matplotlib. See `mercer.displays.PathDisplay`."""

@@ -57,14 +57,14 @@ def test_a_crowded_block_is_doubled_up_to_the_largest():
     take_rounds(place := Asked(free=700), BlockSize(1024, 10**6), 2.0**-3, 10**6)
     assert [size for _, size, *_ in place.calls] == [1024, 2048, 2048]  # 700 are less than 0.6 of 2,048
     block = BlockSize(1024, 1500)
-    block.make_room(614)
+    block.double_if_crowded(614)
     assert (block.size, block.share) == (1024, INNER_SHARE)
-    block.make_room(615)
+    block.double_if_crowded(615)
     assert block.size == 1500
     assert block.share < INNER_SHARE
     large = BlockSize(2048, 10**6)
     for _ in range(3):
-        large.make_room(10**6)
+        large.double_if_crowded(10**6)
     assert large.size == 3072
 
 

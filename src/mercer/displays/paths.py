@@ -1,4 +1,4 @@
-"""What changes along a path: in C, in λ, with fewer and fewer vectors, and with the steps of a textbook algorithm."""
+"""Curves along a path: in C, in λ, with fewer and fewer vectors, and with the steps of a textbook algorithm."""
 
 from __future__ import annotations
 

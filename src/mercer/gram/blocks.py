@@ -18,9 +18,9 @@ KEPT_SHARE = 0.5
 # A block is solved to this share of the current violation, in at most this many steps per variable.
 INNER_SHARE = 0.3
 INNER_STEPS = 20
-# A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
-# and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
-# 89 outer steps with 1,024 variables, 15 with more).
+# A block with more than this share of free variables leaves no place for new ones. Its size is doubled, up to the
+# largest, and it is solved to a smaller share of the violation, because most of its variables change little (letter at
+# C=100: 89 outer steps with 1,024 variables, 15 with more).
 _CROWDED_SHARE = 0.6
 _CROWDED_INNER_SHARE = 0.1
 _LARGEST_BLOCK = 3072
@@ -36,7 +36,7 @@ class BlockSize:
     largest: int
     share: float = INNER_SHARE
 
-    def make_room(self, free: int) -> None:
+    def double_if_crowded(self, free: int) -> None:
         """Double the block if too many of its variables are free."""
         if free > _CROWDED_SHARE * self.size:
             self.size, self.share = min(2 * self.size, _LARGEST_BLOCK, self.largest), _CROWDED_INNER_SHARE
@@ -76,7 +76,7 @@ def take_rounds(
     taken, violation, count = 0, math.inf, 1
     while (found := place.rounds(count, block.size, block.share, 0.5 * tol, INNER_STEPS)) is not None:
         taken, violation, count = taken + found.steps, found.violation, min(2 * count, _UNSEEN_ROUNDS)
-        block.make_room(found.free)
+        block.double_if_crowded(found.free)
         if violation <= tol or taken >= most or found.enough:
             break
         if deadline < math.inf and time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""What is computed on a chunk of rows: pure functions of the chunk and of what is sent along.
+"""Verbs on a chunk of rows: pure functions of the chunk and of what is sent along.
 
 `some` says which of the chunk's rows are meant, in ascending order. Kernel values, and the bounds on their errors, are
 those of `KernelMatrix` on these rows and the ones they are multiplied with, about one centre for all chunks.

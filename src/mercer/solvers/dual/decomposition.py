@@ -114,7 +114,7 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < n:
             if not nested:
-                block.make_room(int(((after > problem.lower[J]) & (after < problem.upper[J])).sum()))
+                block.double_if_crowded(int(((after > problem.lower[J]) & (after < problem.upper[J])).sum()))
             if shrinking:
                 field.shrink()
 
