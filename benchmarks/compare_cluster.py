@@ -1,23 +1,22 @@
-"""What a fit on rows in chunks costs: measured with some processes, and simulated for many workers.
+"""What a fit on rows in chunks costs: measured in this process or with Dask, and simulated for many workers.
 
-    python benchmarks/compare_cluster.py measure --rows 50000 --workers 1 2 4
-    python benchmarks/compare_cluster.py measure --rows 50000 --workers 2 --engine dask
-    python benchmarks/compare_cluster.py large --rows 1000000 --workers 2 --noise 0.01 --seconds 600
+    python benchmarks/compare_cluster.py measure --rows 50000
+    python benchmarks/compare_cluster.py measure --rows 50000 --workers 1 2 4 --engine dask
+    python benchmarks/compare_cluster.py large --rows 1000000 --noise 0.01 --seconds 600
     python benchmarks/compare_cluster.py large --rows 10000000 --workers 2 --engine dask --machine landmarks
     python benchmarks/compare_cluster.py simulate --rows 50000 --workers 100
 
-`measure` fits and prints calls, bytes and seconds by verb. `large` does so with rows that are never in one place: a
-memory map, or chunks that two workers of 1.5 GB each have made; and prints the most memory of each process that is its
-own, which does not count pages of the file. `simulate` runs every task on this machine, one after
-another, and adds up what a cluster would have taken: of each step the longest task, the latency of a step and of a
-task, which are measured on a Dask cluster of this machine, and the bytes through the client at a given bandwidth.
+`measure` fits and prints calls, bytes and seconds by verb. `large` does so with rows that are never in memory as a
+whole: a memory map, or chunks that two workers of 1.5 GB each have made; and prints the most memory of each process
+that is its own, which does not count pages of the file. `simulate` runs every task on this machine, one after another,
+and adds up what a cluster would have taken: of each step the longest task, the latency of a step and of a task, which
+are measured on a Dask cluster of this machine, and the bytes through the client at a given bandwidth.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import tempfile
 import threading
@@ -33,9 +32,9 @@ from compare_gpu import mixture
 import mercer
 from mercer.engines.chunked.chunks import n_bytes
 from mercer.engines.chunked.samples import ChunkedSamples
-from mercer.engines.processes import ENGINE
-from mercer.engines.processes.engine import FileRows
-from mercer.engines.processes.pool import StoredChunks, work
+from mercer.engines.chunked.verbs import on_one_thread
+from mercer.engines.stored import ENGINE
+from mercer.engines.stored.engine import Resident, StoredChunks
 from mercer.kernels import Gaussian
 
 MACHINES = {
@@ -59,14 +58,10 @@ def measure(X: Any, y: Any, machine: str, engine: str, workers: list[int]) -> No
     begun = time.perf_counter()
     model = MACHINES[machine]().fit(X, y)
     print(f"this machine's core: {time.perf_counter() - begun:.1f} s, dual {model.certificate_.dual:.9g}")
+    if engine == "stored":
+        fitted("in chunks", machine, mercer.stored_rows(X).X, y)
+        return
     for count in workers:
-        if engine == "processes":
-            with mercer.config_context(device=f"processes:{count}"):
-                samples = ENGINE.samples(X)
-                samples.chunks.map(started, [()] * len(samples.chunks.sizes))
-                fitted(f"{count} processes", machine, samples, y)
-            ENGINE.close()
-            continue
         import dask.array as da
         import distributed
 
@@ -83,25 +78,19 @@ def fitted(name: str, machine: str, X: Any, y: Any) -> None:
     told(name, model, time.perf_counter() - begun)
 
 
-def started(X: Any) -> int:
-    return os.getpid()
-
-
 def large(rows: int, machine: str, engine: str, count: int, noise: float, seconds: float) -> None:
     sizes = [min(_STEP, rows - begin) for begin in range(0, rows, _STEP)]
     parts = [(n, 20, 40, noise, k) for k, n in enumerate(sizes)]
     y = np.concatenate([part(*given)[1] for given in parts])
     model = MACHINES[machine]().set_params(**{"max_time": seconds} if seconds < np.inf else {})
     with contextlib.ExitStack() as stack:
-        if engine == "processes":
+        if engine == "stored":
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             X = np.lib.format.open_memmap(f"{folder}/X.npy", "w+", np.float32, (rows, 20))
             for k, given in enumerate(parts):
                 X[k * _STEP : (k + 1) * _STEP] = part(*given)[0]
             del X
-            X = np.load(f"{folder}/X.npy", mmap_mode="r")
-            stack.enter_context(mercer.config_context(device=f"processes:{count}"))
-            stack.callback(ENGINE.close)
+            X = mercer.stored_rows(f"{folder}/X.npy").X
         else:
             import dask
             import dask.array as da
@@ -118,7 +107,11 @@ def large(rows: int, machine: str, engine: str, count: int, noise: float, second
         with peaks() as peak:
             begun = time.perf_counter()
             model.fit(X, y)
-        told(f"{rows} rows on {count} workers of {engine}", model, time.perf_counter() - begun)
+        told(
+            f"{rows} rows" + (f" on {count} workers of Dask" if engine == "dask" else " in chunks"),
+            model,
+            time.perf_counter() - begun,
+        )
         print(f"  {model.stop_reason_}; largest memory {', '.join(f'{size / 1e6:.0f}' for size in peak.values())} MB")
 
 
@@ -173,7 +166,7 @@ class SimulatedChunks(StoredChunks):
         seconds, found = [], []
         for k, own in zip(which, each, strict=True):
             begun = time.process_time()  # on one thread: what it would take with a core of its own
-            found.append(work(self._sources[k], verb, own, common))
+            found.append(on_one_thread(verb, self._sources[k].load(), *own, *common))
             seconds.append(time.process_time() - begun)
         # The client sends `common` once, and workers hand it on: log2 steps of it. Results come through one link.
         hops = max(1.0, np.log2(max(2, len(which))))
@@ -182,8 +175,8 @@ class SimulatedChunks(StoredChunks):
         type(self).computed += sum(seconds)
         return found
 
-    def hold(self, each: Any) -> Any:
-        return list(each)
+    def threads(self, n_threads: int) -> int:
+        return 1
 
 
 def latencies() -> tuple[float, float]:
@@ -208,10 +201,8 @@ def simulate(X: Any, y: Any, machine: str, count: int, bandwidth: float, latency
     SimulatedChunks.bandwidth = bandwidth
     step, task = 1e3 * SimulatedChunks.latency, 1e3 * SimulatedChunks.task
     print(f"{step:.1f} ms a step, {task:.2f} ms a task, {bandwidth / 1e9:g} GB/s")
-    stored = FileRows.of(X, 1)
     ends = np.linspace(0, len(X), count + 1).astype(int)
-    parts = [stored.sources[0].part(int(a), int(b)) for a, b in pairwise(ends)]
-    chunks = SimulatedChunks(parts, stored.scratch, ENGINE.pool())
+    chunks = SimulatedChunks([Resident(X[a:b]) for a, b in pairwise(ends)])
     begun = time.process_time()
     model = MACHINES[machine]().set_params(n_jobs=1).fit(ChunkedSamples(ENGINE, chunks), y)
     total, steps = SimulatedChunks.computed, SimulatedChunks.elapsed
@@ -225,7 +216,7 @@ def main() -> None:
     parser.add_argument("what", choices=("measure", "large", "simulate"))
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--machine", choices=MACHINES, default="kernel")
-    parser.add_argument("--engine", choices=("processes", "dask"), default="processes")
+    parser.add_argument("--engine", choices=("stored", "dask"), default="stored")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--bandwidth", type=float, default=1.25e9, help="bytes a second through the client")
     parser.add_argument("--latency", type=float, nargs=2, help="seconds of a step and of a task; else measured here")

@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
 
 import mercer
-from mercer.displays import CompressionDisplay, DecisionDisplay
+from mercer.displays import DecisionDisplay, PathDisplay
 
 X, y = make_moons(1200, noise=0.25, random_state=0)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
@@ -33,7 +33,7 @@ axes[1].scatter(*small.function_.vectors.T, marker="*", s=160, color="gold", edg
 # The stars are the ten vectors. What fewer of them cost: the distance ‖w − w'‖ from the original, the score on new
 # samples, and the share of these whose label is provably the original's, by ``|f'(x)| > ‖w − w'‖√k(x, x) + |b − b'|``.
 
-CompressionDisplay.from_estimator(model, X_test, y_test, n_vectors=[3, 5, 8, 12, 20, 40, 80])
+PathDisplay.from_compression(model, X_test, y_test, n_vectors=[3, 5, 8, 12, 20, 40, 80])
 
 # %%
 # The proof is about the worst sample that there could be, so it sets in later than the score. ``max_error`` asks for

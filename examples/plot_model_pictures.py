@@ -3,9 +3,10 @@ Pictures of a model
 ===================
 
 Every picture takes a fitted model and samples, and has its numbers as a table: ``display.to_frame()``. First what two
-columns alone tell. ``DecisionPairsDisplay`` trains the classifier on each pair of columns, and writes its share of
-errors above the regions; the smallest is bold.
+columns alone tell: the classifier is trained on each pair of them, and its share of errors stands above the regions.
 """
+
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,19 +19,21 @@ from mercer import SVC, RLSRegressor
 from mercer.displays import (
     ConvergenceDisplay,
     DecisionDisplay,
-    DecisionPairsDisplay,
     GramDisplay,
     IntervalDisplay,
     MarginDisplay,
     ReliabilityDisplay,
-    SlackDisplay,
 )
 
 iris = load_iris(as_frame=True)
 species = iris.target_names[iris.target]
 model = make_pipeline(StandardScaler(), SVC(C=10))
-pairs = DecisionPairsDisplay.from_estimator(model, iris.data, species)
-print(pairs.to_frame().to_string(index=False))
+figure, axes = plt.subplots(2, 3, figsize=(10, 6.4), layout="constrained")
+for ax, pair in zip(axes.flat, combinations(iris.data.columns, 2), strict=True):
+    part = iris.data[list(pair)]
+    DecisionDisplay.from_estimator(model.fit(part, species), part, species, resolution=80, ax=ax)
+    ax.set_title(f"{1 - model.score(part, species):.1%} errors")
+    ax.get_legend().remove()
 
 # %%
 # A model of four columns, seen in two of them. The others stand at their means, or where ``at`` says. With a wider
@@ -56,7 +59,11 @@ X, y = make_moons(400, noise=0.3, random_state=0)
 svc = SVC(C=5).fit(X, y)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 MarginDisplay.from_estimator(svc, X, y, ax=axes[0])
-SlackDisplay.from_estimator(svc, X, y, ax=axes[1])
+slacks = svc.margins(X, y).slacks
+axes[1].hist([slacks[(y == label) & (slacks > 0)] for label in (0, 1)], bins=30, stacked=True, label=["0", "1"])
+axes[1].axvline(1.0, color="black", linewidth=0.8, linestyle="--", label="beyond: errors")
+axes[1].set(xlabel="slack", ylabel="samples")
+axes[1].legend()
 
 # %%
 # The kernel matrix, ordered by class. With a γ that is too large every sample resembles only itself; with one that is

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.animation import FuncAnimation
 
 from mercer import svm_path
-from mercer.displays import CPathDisplay
+from mercer.displays import DecisionDisplay, PathDisplay
 
 rng = np.random.default_rng(0)
 y = np.repeat([-1, 1], 30)
@@ -21,7 +21,7 @@ y_new = np.repeat([-1, 1], 1000)
 
 path = svm_path(X, y, gamma=0.5, C_max=1000)
 print(path)
-display = CPathDisplay.from_path(path, X_new, y_new)
+PathDisplay.from_svm_path(path, X=X_new, y=y_new)
 
 # %%
 # The machine at any C is one that its certificate proves.
@@ -34,7 +34,8 @@ print(path.at(0.37).certificate_)
 C = path.C_[len(path.C_) // 2]
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
 for ax, at in zip(axes, (C * 0.999, C * 1.001), strict=True):
-    display.plot_elbow(X, at, ax)
+    DecisionDisplay.from_estimator(path.at(at), X, y, ax=ax)
+    ax.set_title(f"C = {at:.4g}")
 
 # %%
 # A film of the whole path: with C, samples join the margin and leave it again, and the margin becomes narrower.
@@ -44,7 +45,8 @@ figure, ax = plt.subplots(figsize=(7, 5.6), layout="constrained")
 
 def draw(C):
     ax.clear()
-    display.plot_elbow(X, C, ax)
+    DecisionDisplay.from_estimator(path.at(C), X, y, resolution=80, ax=ax)
+    ax.set_title(f"C = {C:.4g}")
 
 
 film = FuncAnimation(figure, draw, frames=np.geomspace(path.C_[0], 100, 40), interval=150)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.displays import CompressionDisplay
+from mercer.displays import PathDisplay
 from reference.every_estimator import CLASSES, NUMBERS, ROWS, X, estimators, fitted, values
 
 pytestmark = [
@@ -43,7 +43,7 @@ def test_bound_or_refusal(name, tmp_path):
 def test_picture_of_what_cannot_be_compressed(make):
     pytest.importorskip("matplotlib")
     with pytest.raises(TypeError, match=f"{make.__name__} cannot be compressed"):
-        CompressionDisplay.from_estimator(make().fit(X, NUMBERS), X, NUMBERS)
+        PathDisplay.from_compression(make().fit(X, NUMBERS), X, NUMBERS)
 
 
 def test_mean_of_a_process_as_the_message_says():

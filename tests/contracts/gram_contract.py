@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from mercer.arrays import rows_between
+from mercer.gram.blocks import BlockSize, take_rounds
 from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import violation
 from mercer.problems.multiclass import JointProblem
@@ -402,7 +403,7 @@ def check_field_contract(gram, problem, K, dtype, atol):
     np.testing.assert_array_equal(field.active, np.arange(n))
     sums = [field.beta[problem.group == g].sum() for g in range(len(problem.totals))]
     before = field.violation()[0]
-    taken = field.advance(0.5 * before, 10**6, 10.0)
+    taken, _ = take_rounds(field, BlockSize(n, n), 0.5 * before, 10**6)
     assert taken >= 0
     assert taken == 0 or field.violation()[0] < before
     assert ((problem.lower <= field.beta) & (field.beta <= problem.upper)).all()

@@ -6,19 +6,18 @@ from sklearn.datasets import make_moons
 
 from mercer import SVC, SVR, OneClassSVM, RLSClassifier, RLSRegressor
 from mercer.displays import (
-    CompressionDisplay,
     DecisionDisplay,
-    DecisionPairsDisplay,
     ExplanationDisplay,
     GramDisplay,
     IntervalDisplay,
     MarginDisplay,
     PartialDependenceDisplay,
+    PathDisplay,
     ReliabilityDisplay,
-    SlackDisplay,
     TuningDisplay,
 )
 from mercer.displays.drawing import colours, short
+from mercer.displays.paths import Panel
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -59,16 +58,6 @@ def test_the_names_of_many_classes_stand_among_their_samples():
     assert set(where) == set(LETTERS)
     for letter, place in where.items():
         np.testing.assert_allclose(place, np.median(MANY[letter == MANY_Y], axis=0))
-    panels = DecisionPairsDisplay.from_estimator(SVC(), MANY, MANY_Y, resolution=5)
-    assert not set(legend_of(panels.axes_[0, 0])) & set(LETTERS)
-
-
-def test_slacks_of_many_classes_are_counted_together():
-    display = SlackDisplay.from_estimator(MANY_MODEL, MANY, MANY_Y)
-    slacks = MANY_MODEL.margins(MANY, MANY_Y).slacks
-    assert display.counts_.shape[0] == 1
-    assert display.counts_.sum() == (slacks > 0).sum()
-    assert len(display.to_frame()) == 48
 
 
 def test_bars_of_many_outputs_are_added_up():
@@ -114,9 +103,7 @@ def test_names_are_shown_as_they_are(k):
     found = model.explain(table[:3], table[:5])
     displays = [
         DecisionDisplay.from_estimator(model, table, label, resolution=5),
-        DecisionPairsDisplay.from_estimator(model, table, label, resolution=5),
         MarginDisplay.from_estimator(model, table, label),
-        SlackDisplay.from_estimator(model, table, label),
         GramDisplay.from_estimator(model, table, label),
         PartialDependenceDisplay.from_estimator(model, table, 0, grid_resolution=3),
         found.plot(),
@@ -180,8 +167,6 @@ def test_margins_need_the_samples_of_the_fit():
         MarginDisplay.from_estimator(MANY_MODEL, MANY, MANY_Y, plane=66)
     with pytest.raises(TypeError, match="SVR has no α of a margin"):
         MarginDisplay.from_estimator(SVR().fit(X, X[:, 0]), X, X[:, 0])
-    with pytest.raises(ValueError, match=r"one value for each label, but shapes are \(3,\) and \(40,\)"):
-        SlackDisplay.from_predictions(y, [1.0, 2.0, 3.0])
 
 
 def test_labels_that_are_words_need_a_positive_one():
@@ -198,12 +183,12 @@ def test_labels_that_are_words_need_a_positive_one():
 
 def test_a_machine_without_score_is_refused():
     with pytest.raises(TypeError, match="OneClassSVM has no score"):
-        CompressionDisplay.from_estimator(OneClassSVM().fit(X), X, y)
+        PathDisplay.from_compression(OneClassSVM().fit(X), X, y)
 
 
 def test_sizes_below_an_axis_stand_apart():
     sizes = np.arange(2, 60, 2)
-    display = CompressionDisplay(sizes, 1.0 / sizes, 1 - 1.0 / sizes, 80, 0.9).plot()
+    display = PathDisplay("vectors", [Panel("error", sizes, {"_": 1.0 / sizes}, {})], {}).plot()
     ticks = display.axes_[0].get_xticks()
     assert (ticks[1:] / ticks[:-1] >= 1.2).all()
     assert ticks[-1] == 58

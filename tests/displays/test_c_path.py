@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mercer import svm_path
-from mercer.displays import CPathDisplay
+from mercer.displays import PathDisplay
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -17,8 +17,8 @@ X = RNG.normal(size=(40, 2)) + Y[:, None]
 
 def test_curves_are_those_of_the_path():
     path = svm_path(X, Y, gamma=0.5, C_max=100)
-    display = CPathDisplay.from_path(path, X, Y)
-    Cs = display.prices()
+    display = PathDisplay.from_svm_path(path, X=X, y=Y)
+    Cs = display.lines_[0][0].get_xdata()
     alpha = np.array([line.get_ydata() for line in display.lines_[0]]).T * Cs[:, None]
     np.testing.assert_allclose(alpha[7], path.alpha(Cs[7]))
     np.testing.assert_array_equal(display.lines_[1][0].get_ydata(), path.margin_)
@@ -28,20 +28,6 @@ def test_curves_are_those_of_the_path():
     path.__class__ = type("OfAUser", (type(path),), {})  # a subclass is drawn as what it is
     assert path.plot().axes_[3].get_title() == "b"
     plt.close("all")
-
-
-def test_one_step_shows_who_is_on_the_margin():
-    path = svm_path(X, Y, gamma=0.5, C_max=100)
-    ax = CPathDisplay(path).plot_elbow(X, 1.0)
-    names = ("α = 0", "inside", "on the margin")
-    drawn = {c.get_label(): len(c.get_offsets()) for c in ax.collections if c.get_label() in names}
-    model = path.at(1.0)
-    k = int(np.searchsorted(path.C_, 1.0))
-    assert drawn["on the margin"] == path.n_free_[k]
-    assert drawn["α = 0"] == 40 - len(model.support_)
-    plt.close("all")
-    with pytest.raises(ValueError, match="2 features"):
-        CPathDisplay(path).plot_elbow(X[:, :1], 1.0)
 
 
 def test_axes_must_be_four():

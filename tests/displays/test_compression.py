@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.displays import CompressionDisplay
+from mercer.displays import PathDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -16,7 +16,7 @@ X, y = make_moons(60, noise=0.25, random_state=0)
 
 def test_curves_are_those_of_the_compressed_machines():
     model = make_pipeline(StandardScaler(), mercer.SVC(C=10)).fit(X, y)
-    display = CompressionDisplay.from_estimator(model, X, y, n_vectors=[8, 3])
+    display = PathDisplay.from_compression(model, X, y, n_vectors=[8, 3])
     small = mercer.compress(model, 3)
     (error,), (score, original, kept) = (axis.lines for axis in display.axes_)
     np.testing.assert_array_equal(error.get_xdata(), [3, 8])
@@ -33,8 +33,10 @@ def test_curves_are_those_of_the_compressed_machines():
 
 
 def test_two_axes_are_needed():
-    display = CompressionDisplay([3], [1.0], [0.9], 10, 0.95)
+    target = X[:, 0]
+    display = PathDisplay.from_compression(mercer.SVR().fit(X, target), X, target, n_vectors=[3])
     with pytest.raises(ValueError, match="drawn into 2 axes, but 1"):
         display.plot(matplotlib.pyplot.figure().subplots())
+    assert [len(lines) for lines in display.lines_] == [1, 2]  # a regression keeps no labels
     assert list(display.to_frame()) == ["n_vectors", "error", "score"]
     matplotlib.pyplot.close("all")

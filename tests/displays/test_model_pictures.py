@@ -22,15 +22,12 @@ from mercer import (
 from mercer.displays import (
     ConvergenceDisplay,
     ConvergenceRecord,
-    CPathDisplay,
     DecisionDisplay,
-    DecisionPairsDisplay,
     GramDisplay,
     IntervalDisplay,
     MarginDisplay,
+    PathDisplay,
     ReliabilityDisplay,
-    RidgePathDisplay,
-    SlackDisplay,
 )
 from mercer.kernels import Gaussian, Linear, Spectrum
 
@@ -91,43 +88,7 @@ def test_the_grid_as_a_frame():
     ]
 
 
-def test_every_pair_of_columns_with_its_errors():
-    data = pandas.DataFrame(IRIS, columns=NAMES)
-    model = make_pipeline(StandardScaler(), SVC(C=10))
-    display = DecisionPairsDisplay.from_estimator(model, data, SPECIES, resolution=15)
-    found = display.to_frame()
-    assert len(found) == 6
-    for first, second, error in found.itertuples(index=False):
-        i, j = NAMES.index(first), NAMES.index(second)
-        alone = make_pipeline(StandardScaler(), SVC(C=10)).fit(IRIS[:, [i, j]], SPECIES)
-        assert error == np.mean(alone.predict(IRIS[:, [i, j]]) != SPECIES)
-        ax = display.axes_[j - 1, i]
-        assert ax.get_title() == f"{error:.1%} errors"
-        grid = display.panels[first, second]
-        points = np.column_stack([grid.xx0.ravel(), grid.xx1.ravel()])
-        np.testing.assert_array_equal(grid.response.ravel(), alone.predict(points))
-    assert (found["error"].diff().dropna() >= 0).all()
-    assert not display.axes_[0, 2].axison
-    assert [text.get_text() for text in display.axes_[0, 2].get_legend().get_texts()] == ["0", "1", "2"]
-    assert (display.axes_[2, 0].get_xlabel(), display.axes_[2, 0].get_ylabel()) == (NAMES[0], NAMES[3])
-    assert not hasattr(model[-1], "support_")  # a copy was trained
-
-
-def test_pairs_of_chosen_columns():
-    display = DecisionPairsDisplay.from_estimator(SVC(), IRIS, SPECIES, features=[3, 0], resolution=5)
-    assert display.to_frame()[["first", "second"]].to_numpy().tolist() == [["feature 3", "feature 0"]]
-    right = SVC().fit(IRIS[:, [3, 0]], SPECIES).score(IRIS[:, [3, 0]], SPECIES)
-    assert display.errors["feature 3", "feature 0"] == pytest.approx(1 - right)
-    for features in ([1], [1, 1], [0, 9], ["petal"]):
-        with pytest.raises(ValueError, match="feature"):
-            DecisionPairsDisplay.from_estimator(SVC(), IRIS, SPECIES, features=features)
-    with pytest.raises(ValueError, match="2 to 7 different ones"):
-        DecisionPairsDisplay.from_estimator(SVC(), np.hstack([IRIS, IRIS]), SPECIES)
-    with pytest.raises(TypeError, match="SVR is no classifier"):
-        DecisionPairsDisplay.from_estimator(SVR(), IRIS, SPECIES)
-
-
-# --- margins and slacks ----------------------------------------------------------------------------------------------
+# --- margins ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("machine", [SVC(C=2.0, tol=1e-6), NuSVC(0.3, tol=1e-6)], ids=repr)
@@ -166,36 +127,6 @@ def test_margins_of_one_plane_of_several_and_of_a_pipeline():
     np.testing.assert_allclose(display.alpha, alpha, atol=1e-3)
     with pytest.raises(TypeError, match="RLSClassifier has no α"):
         MarginDisplay.from_estimator(RLSClassifier().fit(X, y), X, y)
-
-
-def test_slacks():
-    model = SVC(C=2.0).fit(X, y)
-    display = SlackDisplay.from_estimator(model, X, y, bins=12)
-    slacks = np.maximum(0, 1 - np.where(y == 1, 1, -1) * model.decision_function(X))
-    np.testing.assert_allclose(display.to_frame()["slack"], slacks)
-    for k in range(2):
-        expected = np.histogram(slacks[(y == k) & (slacks > 0)], display.edges_)[0]
-        np.testing.assert_array_equal(display.counts_[k], expected)
-    given = SlackDisplay.from_predictions(y, model.decision_function(X), bins=12)
-    np.testing.assert_array_equal(given.counts_, display.counts_)
-    labels = display.ax_.get_legend_handles_labels()[1]
-    assert f"0: {np.sum(slacks[y == 0] > 0)} with slack, {np.sum(slacks[y == 0] == 0)} without" in labels
-    with pytest.raises(ValueError, match="but y has 3"):
-        SlackDisplay.from_predictions(SPECIES, SPECIES)
-    several = SVC().fit(IRIS, SPECIES)
-    np.testing.assert_array_equal(
-        SlackDisplay.from_estimator(several, IRIS, SPECIES).slacks, several.margins(IRIS, SPECIES).slacks
-    )
-
-
-def test_slacks_of_a_tube():
-    target = np.sin(3 * X[:, 0])
-    model = SVR(epsilon=0.1).fit(X, target)
-    display = SlackDisplay.from_estimator(model, X, target)
-    np.testing.assert_allclose(display.slacks, np.maximum(np.abs(target - model.predict(X)) - 0.1, 0))
-    assert list(display.to_frame()) == ["slack"]
-    with pytest.raises(TypeError, match="OneClassSVM has no slacks"):
-        SlackDisplay.from_estimator(OneClassSVM().fit(X), X, y)
 
 
 # --- convergence -----------------------------------------------------------------------------------------------------
@@ -362,10 +293,15 @@ def test_intervals_of_quantiles_and_of_many_columns():
 
 def test_paths_as_frames():
     path = svm_path(X[:30], y[:30], gamma=0.5, C_max=10)
-    found = CPathDisplay(path).to_frame()
+    found = path.plot().to_frame()
     np.testing.assert_array_equal(found["C"], path.C_)
     np.testing.assert_array_equal(found["n_support"], path.n_support_)
     ridge = RLSRegressorCV(5).fit(IRIS[:, :2], IRIS[:, 2:])
-    table = RidgePathDisplay(ridge.path_).to_frame()
+    display = PathDisplay.from_ridge_path(ridge)
+    table = display.to_frame()
     np.testing.assert_array_equal(table["loo_error 1"], ridge.path_.loo_errors[:, 1])
     np.testing.assert_array_equal(table["lam"], ridge.path_.lams)
+    np.testing.assert_array_equal(display.lines_[0][1].get_ydata(), np.sqrt(ridge.path_.loo_errors[:, 1]))
+    np.testing.assert_array_equal(display.lines_[2][0].get_ydata(), ridge.path_.dof)
+    assert display.axes_[0].get_legend().get_texts()[0].get_text() == f"λ = {ridge.path_.lam:.3g}"
+    assert type(ridge.path_.plot()) is type(path.plot()) is PathDisplay

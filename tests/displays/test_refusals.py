@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import mercer
 from mercer import displays
@@ -16,18 +15,13 @@ y = (X[:, 0] > 0).astype(int)
 @pytest.mark.parametrize(
     ("draw", "picture", "model"),
     [
-        (lambda: displays.RidgePathDisplay.from_estimator(mercer.SVC().fit(X, y)), "RidgePathDisplay", "SVC"),
+        (lambda: displays.PathDisplay.from_ridge_path(mercer.SVC().fit(X, y)), "PathDisplay", "SVC"),
         (
             lambda: displays.IntervalDisplay.from_estimator(
                 mercer.CalibratedClassifier(mercer.SVC(), cv=3).fit(X, y), X
             ),
             "IntervalDisplay",
             "CalibratedClassifier",
-        ),
-        (
-            lambda: displays.DecisionPairsDisplay.from_estimator(mercer.SVC(), sp.csr_array(X), y),
-            "DecisionPairsDisplay",
-            "SVC",
         ),
         (
             lambda: displays.DecisionDisplay.from_estimator(mercer.KernelPCA(2).fit(X), X),

@@ -10,18 +10,15 @@ from sklearn.preprocessing import OneHotEncoder
 import mercer
 from mercer import SVC, SVR, QuantileSVR, RLSRegressorCV, TunedSVC, tabular
 from mercer.displays import (
-    CompressionDisplay,
     ConvergenceDisplay,
     DecisionDisplay,
-    DecisionPairsDisplay,
     ExplanationDisplay,
     GramDisplay,
     IntervalDisplay,
     MarginDisplay,
     PartialDependenceDisplay,
+    PathDisplay,
     ReliabilityDisplay,
-    RidgePathDisplay,
-    SlackDisplay,
     TuningDisplay,
 )
 
@@ -73,7 +70,6 @@ def test_every_picture_of_a_classifier(name):
             typical = column.mean() if other == "visits" else np.sort(column)[N // 2] if other == "since" else None
             grid[other] = column.mode()[0] if typical is None else typical
         np.testing.assert_array_equal(grid["class"], model.predict(grid[list(TABLE)]))
-    SlackDisplay.from_estimator(model, TABLE, LABELS)
     assert MarginDisplay.from_estimator(model, TABLE, LABELS).alpha.max() > 0
     assert GramDisplay.from_estimator(model, TABLE, LABELS).K.shape == (N, N)
     shown = PartialDependenceDisplay.from_estimator(model, TABLE, "plan")
@@ -82,10 +78,7 @@ def test_every_picture_of_a_classifier(name):
     assert {"plan", "active"} <= set(drawn.to_frame()["feature"])
     ConvergenceDisplay.from_estimator(model, TABLE, LABELS)
     if name != "calibrated table":
-        CompressionDisplay.from_estimator(model, TABLE, LABELS, n_vectors=(0.3, 0.6))
-    DecisionPairsDisplay.from_estimator(
-        model, TABLE, LABELS, features=["plan", "visits"] if "Pipe" not in name else ["plan", "active"], resolution=6
-    )
+        PathDisplay.from_compression(model, TABLE, LABELS, n_vectors=(0.3, 0.6))
 
 
 def test_categories_and_dates_on_the_axes():
@@ -123,16 +116,8 @@ def test_intervals_of_a_table():
     assert IntervalDisplay.from_estimator(quantiles, TABLE, Y, feature="since").low.min() > -1000
 
 
-def test_slacks_of_a_table_are_in_the_unit_of_y():
-    model = tabular(SVR(C=0.05, epsilon=0.2)).fit(TABLE, Y)
-    slacks = SlackDisplay.from_estimator(model, TABLE, Y).slacks
-    expected = np.maximum(np.abs(Y - model.predict(TABLE)) - 0.2 * Y.std(), 0.0)
-    np.testing.assert_allclose(slacks, expected, atol=1e-9)
-    assert slacks.max() > 1
-
-
 def test_pictures_of_what_is_inside():
-    assert RidgePathDisplay.from_estimator(tabular(RLSRegressorCV()).fit(TABLE, Y)).to_frame() is not None
+    assert PathDisplay.from_ridge_path(tabular(RLSRegressorCV()).fit(TABLE, Y)).to_frame() is not None
     search = tabular(TunedSVC({"C": [1.0, 5.0]}, cv=2)).fit(TABLE, LABELS)
     assert len(TuningDisplay.from_search(search).to_frame()) == 2
     with pytest.raises(TypeError, match="has searched nothing"):

@@ -1,4 +1,4 @@
-"""An engine of chunks without processes: its workers are this thread, which sees nothing but what was sent to it."""
+"""An engine of chunks whose workers are this thread, which sees nothing but copies of what was sent to it."""
 
 from __future__ import annotations
 
@@ -12,39 +12,29 @@ from joblib.externals.loky.backend.reduction import dumps
 import mercer
 from mercer.arrays import is_sparse
 from mercer.engine import PlacedSamples, register
-from mercer.engines.chunked import gram
+from mercer.engines.chunked import gram, verbs
 from mercer.engines.chunked.engine import ChunkedEngine
 from mercer.engines.chunked.samples import ChunkedSamples
-from mercer.engines.processes.pool import Scratch, StoredChunks, work
-
-
-class Kept:
-    """A chunk in memory."""
-
-    def __init__(self, rows):
-        self.rows = rows
-
-    def load(self):
-        return self.rows
-
-
-class HerePool:
-    """Calls verbs in this thread, on copies of everything."""
-
-    size = 1
-
-    def call(self, asks):
-        return [pickle.loads(dumps(work(*pickle.loads(dumps(ask))))) for ask in asks]
+from mercer.engines.stored.engine import Resident, StoredChunks
 
 
 class HereChunks(StoredChunks):
-    """What is sent more than once is not written to a file."""
+    """Calls verbs in this thread as a worker with one core would, on copies of everything."""
+
+    def threads(self, n_threads):
+        return 1
 
     def call(self, verb, which, each, common):
-        return self._pool.call([(self._sources[k], verb, own, common) for k, own in zip(which, each, strict=True)])
+        return [copied(work, self._sources[k], verb, own, common) for k, own in zip(which, each, strict=True)]
 
-    def hold(self, each):
-        return list(each)
+
+def copied(call, *given):
+    """call(*given) with copies of what is given, and a copy of what it returns."""
+    return pickle.loads(dumps(call(*pickle.loads(dumps(given)))))
+
+
+def work(source, verb, own, common):
+    return verbs.on_one_thread(verb, source.load(), *own, *common)
 
 
 class InlineEngine(ChunkedEngine):
@@ -69,9 +59,9 @@ class InlineEngine(ChunkedEngine):
         sources, begin = [], 0
         while begin < X.shape[0] or not sources:
             for size in self.sizes:
-                sources.append(Kept(X[begin : begin + size]))
+                sources.append(Resident(X[begin : begin + size]))
                 begin += size
-        return ChunkedSamples(self, HereChunks(sources, Scratch(), HerePool()))
+        return ChunkedSamples(self, HereChunks(sources))
 
 
 ENGINE = InlineEngine()

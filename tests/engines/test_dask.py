@@ -33,7 +33,6 @@ from engines.cluster_claims import (
 )
 from mercer.cli.main import main
 from mercer.engine import engine_of
-from mercer.engines import processes
 from mercer.engines.chunked import gram as chunked_gram
 from mercer.files.libsvm_text import write_libsvm
 from mercer.gram import gram_for
@@ -420,7 +419,6 @@ def test_the_command_trains_a_folder_there(two_workers, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["train", str(tmp_path), str(tmp_path / "m.mercer"), "--folds", "3"])
     assert "a folder is trained on as a whole" in capsys.readouterr().err
-    processes.ENGINE.close()
 
 
 @pytest.mark.thorough

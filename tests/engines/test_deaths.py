@@ -1,4 +1,4 @@
-"""Workers killed at random moments of thirty fits on each engine: the same model or a clear error, and nothing left."""
+"""Workers killed at random moments of thirty fits on Dask: the same model or a clear error, and nothing left."""
 
 import gc
 import os
@@ -13,10 +13,8 @@ import pytest
 
 import mercer
 from engines.cluster_claims import KERNEL
-from mercer.engines import processes
 from mercer.engines.chunked import gram as chunked_gram
 from mercer.engines.chunked.chunks import Chunks
-from mercer.engines.processes import engine
 
 pytestmark = [
     pytest.mark.thorough,
@@ -97,29 +95,6 @@ def survive(attack, rows, workers, ready, left, rng):
         assert not left()
     assert attack.killed >= 20
     return errors
-
-
-@pytest.mark.parametrize("workers", [2, 4])
-def test_of_a_pool(workers, monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(chunked_gram, "OUTER_ROWS", 200)
-    monkeypatch.setattr(engine, "_FEWEST_ROWS", 64)
-
-    def pids():
-        return [one._process.pid for one in pool.workers if one._process is not None]
-
-    def files():
-        return [path for path in tmp_path.rglob("*") if path.is_file() and path not in own]
-
-    with mercer.config_context(device=f"processes:{workers}"):
-        pool, rows = processes.ENGINE.pool(), processes.ENGINE.samples(X)
-        own = set(tmp_path.rglob("*"))
-        rng = np.random.default_rng(workers)
-        assert survive(Attack(monkeypatch, pids, rng), rows, workers, lambda: None, files, rng) == 0
-        pool.close()
-    del rows
-    gc.collect()
-    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("workers", [2, 4])

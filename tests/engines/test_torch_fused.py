@@ -7,22 +7,25 @@ import importlib.util
 import itertools
 import os
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mercer
+from mercer.gram.blocks import INNER_STEPS, BlockSize, take_rounds
 from mercer.gram.gram import Variables
 from mercer.kernels import Gaussian
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.dual import certified
 
 torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
-from mercer.engines.torch import ENGINE, fused, stored  # noqa: E402  # after the skip without torch
+from mercer.engines.torch import ENGINE, device_rounds, fused, stored  # noqa: E402  # after the skip without torch
 from mercer.engines.torch import field as torch_field  # noqa: E402  # after the skip without torch
 from mercer.engines.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
-from mercer.engines.torch.ahead import Ahead, OfStored  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.device_rounds import DeviceRounds, OfStored  # noqa: E402  # after the skip without torch
 from mercer.engines.torch.formula import Formula  # noqa: E402  # after the skip without torch
+from mercer.engines.torch.numbers import floats  # noqa: E402  # after the skip without torch
 from mercer.engines.torch.rounds import Chooser, add_rows  # noqa: E402  # after the skip without torch
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
@@ -121,7 +124,13 @@ def box_problem(n, seed=0, d=0.0):
 
 def stored_rounds(problem, K):
     fixed = (problem.p, problem.lower, problem.upper, problem.d)
-    return Ahead(OfStored(there(K, torch.float32)), fixed, None, there([0.0]))
+    return DeviceRounds(OfStored(there(K, torch.float32)), fixed, None, there([0.0]), keeps_crowded=True)
+
+
+def run(rounds, beta, u, tol, deadline=np.inf, size=16):
+    """Rounds with blocks of a size that stays: the steps, and the violation before the last round."""
+    rounds.start(beta, u)
+    return take_rounds(rounds, BlockSize(size, size), tol, 10**6, deadline)
 
 
 def dual(problem, K, beta):
@@ -160,32 +169,53 @@ def test_a_block_has_both_ends_and_nobody_twice(twins):
 
 
 @pytest.mark.parametrize("d", [0.0, 0.3])
-def test_rounds_reach_the_optimum_of_a_stored_matrix(d):
+def test_rounds_reach_the_optimum_of_a_stored_matrix(d, monkeypatch):
+    reads, looks, take = [], [], DeviceRounds.rounds
+    monkeypatch.setattr(device_rounds, "floats", lambda values: reads.append(len(values)) or floats(values))
+    monkeypatch.setattr(DeviceRounds, "rounds", lambda *asked: looks.append(asked[1]) or take(*asked))
     problem, K = box_problem(24, d=d)
     K = K.astype(np.float32).astype(np.float64)
-    ahead = stored_rounds(problem, K)
-    ahead._chooser.resize(16)
+    rounds = stored_rounds(problem, K)
     beta, u = np.zeros(24), np.zeros(24)
-    taken, violation = ahead.run(beta, u, 1e-2, 10**6)
+    taken, violation = run(rounds, beta, u, 1e-2)
     assert taken > 0
     assert violation <= 1e-2
-    assert not ahead.over
+    assert not rounds.over
+    assert reads == [5] * len(looks) + [25, 24]  # five numbers for up to eight rounds; β and u at the end
     np.testing.assert_allclose(u, K @ beta, atol=1e-12)
     assert abs(beta.sum()) < 1e-12
     assert (beta >= problem.lower).all()
     assert (beta <= problem.upper).all()
     h = problem.p - K @ beta - problem.d * beta
     assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
-    assert ahead._gained == pytest.approx(dual(problem, K, beta), rel=1e-3)
+    assert rounds._gained == pytest.approx(dual(problem, K, beta), rel=1e-3)
 
 
 def test_numbers_that_are_lost_end_rounds():
     problem, K = box_problem(24)
     K[3, 5] = K[5, 3] = np.nan
-    ahead = stored_rounds(problem, K)
-    ahead._chooser.resize(16)
-    ahead.run(np.zeros(24), np.zeros(24), 1e-2, 10**6)
-    assert ahead.over
+    rounds = stored_rounds(problem, K)
+    run(rounds, np.zeros(24), np.zeros(24), 1e-2)
+    assert rounds.over
+    assert rounds.rounds(1, 16, 0.3, 5e-3, INNER_STEPS) is None
+
+
+def test_the_loop_decides_how_large_blocks_are(monkeypatch):
+    """Free variables crowd a block of 16, and it is doubled; a device whose blocks end there leaves larger ones."""
+    problem, K = box_problem(40, seed=2)
+    problem = replace(problem, lower=20 * problem.lower, upper=20 * problem.upper)  # so that most are free
+    monkeypatch.setattr(device_rounds, "_LARGEST", 32)
+    fixed, source = (problem.p, problem.lower, problem.upper, problem.d), OfStored(there(K, torch.float32))
+    for stays in (False, True):
+        rounds, block = DeviceRounds(source, fixed, None, there([0.0]), keeps_crowded=stays), BlockSize(16, 64)
+        rounds.start(beta := np.zeros(40), u := np.zeros(40))
+        _, violation = take_rounds(rounds, block, 0.1, 10**6)
+        assert block.size == 64
+        assert block.share < 0.3
+        assert rounds._chooser.size == 32
+        assert rounds.over != stays
+        assert (violation <= 0.1) == stays
+        np.testing.assert_allclose(u, K.astype(np.float32).astype(float) @ beta, atol=1e-9)
 
 
 def test_a_variable_that_is_on_both_sides_is_chosen_once():
@@ -206,7 +236,7 @@ def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
     for _ in range(2):
         rows = chooser.choose(beta, u)
         before = beta.cpu().numpy().copy()
-        change = chooser.step(source.block(rows), beta, u, 0.5, 1e-2)
+        change = chooser.step(source.block(rows), beta, u, 0.5, 1e-2, INNER_STEPS)
         source.add(u, rows, change, chooser.moved)
         last, b = chooser._block.cpu().numpy().copy(), beta.cpu().numpy()
         places, count = (found.cpu().numpy() for found in chooser.moved)
@@ -267,11 +297,11 @@ def test_steps_on_a_stored_matrix(monkeypatch):
     h = problem.p - u
     assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
 
-    def astray(self, beta, u, *_):
-        beta[[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
+    def astray(rounds, *_):
+        rounds._home[0][[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
         return 5, np.inf
 
-    monkeypatch.setattr(stored.Ahead, "run", astray)
+    monkeypatch.setattr(stored, "take_rounds", astray)
     again, v = np.zeros(20), np.zeros(20)
     assert table.steps(box, again, v, 1e-2, 10**6, 100.0)[1] == "converged"
     np.testing.assert_array_equal(v, table.product(again))  # one sum, whatever happened on the way
@@ -285,12 +315,12 @@ def test_steps_on_a_stored_matrix(monkeypatch):
 def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
     monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
     monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
-    taken, run = [], Ahead.run
-    monkeypatch.setattr(Ahead, "run", lambda *args: taken.append(run(*args)) or taken[-1])
+    taken, take = [], DeviceRounds.rounds
+    monkeypatch.setattr(DeviceRounds, "rounds", lambda *args: taken.append(take(*args)) or taken[-1])
     X = np.random.default_rng(0).normal(size=(14, 3)).astype(np.float32)
     y = (X[:, 0] > 0) * 1.0
     found = machine.fit(X, y).certificate_
-    assert sum(steps for steps, _ in taken) > 0
+    assert sum(found.steps for found in taken if found) > 0
     with mercer.config_context(device="cpu"):
         here = machine.fit(X, y).certificate_
     assert abs(found.dual - here.dual) <= found.gap + here.gap
@@ -305,17 +335,17 @@ def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
     monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
     monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
     monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
-    active, run = [], torch_field.TorchField.advance
+    active, take = [], torch_field.TorchField.rounds
 
-    def advance(self, *limits):
-        active.append((self.shrunk, len(self.active), taken := run(self, *limits)))
-        return taken
+    def rounds(self, *asked):
+        active.append((self.shrunk, len(self.active), found := take(self, *asked)))
+        return found
 
-    monkeypatch.setattr(torch_field.TorchField, "advance", advance)
+    monkeypatch.setattr(torch_field.TorchField, "rounds", rounds)
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
     y = (X[:, 0] > 0) * 1.0
     found = machine.fit(X, y).certificate_
-    assert any(shrunk and taken for shrunk, _, taken in active), active
+    assert any(shrunk and found and found.steps for shrunk, _, found in active), active
     with mercer.config_context(device="cpu"):
         here = machine.fit(X, y).certificate_
     assert abs(found.dual - here.dual) <= found.gap + here.gap
@@ -345,16 +375,14 @@ def test_the_same_fit_has_the_same_bits_however_fast_the_clock_runs(rounds, monk
 
 def test_a_deadline_ends_the_rounds(monkeypatch):
     problem, K = box_problem(24)
-    box = (problem.p, problem.lower, problem.upper, problem.d)
     taken = []
     for deadline in (5.0, np.inf):
         ticks = itertools.count()
         monkeypatch.setattr(time, "monotonic", lambda: 3.0 * next(ticks))  # noqa: B023  # called before the next
-        ahead = Ahead(OfStored(there(K, torch.float32)), box, None, there(K))
-        taken.append(ahead.run(np.zeros(24), np.zeros(24), 1e-9, 10**6, deadline=deadline))
-        taken[-1] = (*taken[-1], next(ticks))
+        steps, _ = run(stored_rounds(problem, K), np.zeros(24), np.zeros(24), 1e-9, deadline, size=32)
+        taken.append((steps, next(ticks)))
     assert taken[0][0] < taken[1][0]
-    assert [looks for *_, looks in taken] == [3, 0]  # 0, 3 and 6 s; and never without a deadline
+    assert [looks for _, looks in taken] == [3, 0]  # 0, 3 and 6 s; and never without a deadline
 
 
 def test_a_build_for_rocm_does_without_them(monkeypatch):

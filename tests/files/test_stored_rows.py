@@ -16,9 +16,8 @@ import scipy.sparse as sp
 
 import mercer
 from contracts.names_contract import check_names_contract
-from engines.inline import HerePool, in_chunks
+from engines.inline import in_chunks
 from mercer.cli.main import main
-from mercer.engines import processes
 from mercer.files.libsvm_text import write_libsvm
 from mercer.files.stored_rows import StoredRows
 
@@ -68,8 +67,6 @@ SOURCES = [as_map, as_folder, as_text, as_parquet, as_chunks, as_callable]
 def test_every_source_holds_the_same_rows(make, tmp_path, monkeypatch):
     monkeypatch.setattr("mercer.files.stored_rows._TEXT_BYTES", 1000)
     monkeypatch.setattr("mercer.files.stored_rows._CHUNK_BYTES", 1000)
-    monkeypatch.setattr("mercer.engines.processes.engine._CHUNK_BYTES", 1000)
-    monkeypatch.setattr("mercer.engines.processes.engine._FEWEST_ROWS", 50)
     source, options = make(tmp_path)
     rows = mercer.stored_rows(source, **options)
     assert isinstance(rows, StoredRows)
@@ -137,13 +134,6 @@ def write_parts(folder, order=range(4), names=NAMES, more=()):
     return folder
 
 
-@pytest.fixture(scope="module")
-def one_process():
-    with mercer.config_context(device="processes:1"):
-        yield
-    processes.ENGINE.close()
-
-
 def whole(rows):
     return np.concatenate([one.load() for one in rows.X.sources])
 
@@ -193,8 +183,7 @@ def as_parquet_rows(rows, names):
 
 
 @pytest.mark.parametrize("place", [*FRAMES.values(), as_parquet_rows], ids=[*FRAMES, "stored rows"])
-def test_names_keep_their_contract(place, monkeypatch):
-    monkeypatch.setattr(processes.ProcessEngine, "pool", lambda _: HerePool())
+def test_names_keep_their_contract(place):
     check_names_contract(place, X, y)
 
 
@@ -204,7 +193,7 @@ def test_names_of_frames_keep_their_contract_in_chunks(place):
         check_names_contract(place, X, y)
 
 
-def test_models_of_folders_know_their_columns(one_process, tmp_path, capsys):
+def test_models_of_folders_know_their_columns(tmp_path, capsys):
     folder = write_parts(tmp_path / "rows", OTHER)
     rows = mercer.stored_rows(folder, target="label")
     model, here = mercer.SVC(gamma=0.5).fit(rows.X, rows.y), mercer.SVC(gamma=0.5).fit(X, y)
@@ -352,14 +341,13 @@ def test_a_disk_that_is_full_is_told(tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_process_starts_processes_of_its_own():
+def test_a_forked_process_leaves_copies_to_its_parent():
     code = """
         import os, signal, numpy as np, mercer
         X = np.random.default_rng(0).normal(size=(80, 3))
         kept = mercer.stored_rows([(X, X[:, 0])])
         def fit():
-            with mercer.config_context(device="processes:1"):
-                return mercer.SVC(gamma=0.5).fit(X, X[:, 0] > 0).certificate_
+            return mercer.SVC(gamma=0.5).fit(kept.X, X[:, 0] > 0).certificate_
         before, child = fit(), os.fork()
         if child == 0:
             signal.alarm(60)

@@ -25,16 +25,13 @@ from mercer.kernels import (
     Mismatch,
     Polynomial,
     Precomputed,
-    RandomWalks,
     RationalQuadratic,
-    ShortestPaths,
     Sigmoid,
     Spectrum,
     Spline,
     Subsequences,
     Substrings,
     Tanimoto,
-    WeisfeilerLehman,
 )
 
 rng = np.random.default_rng(0)
@@ -162,7 +159,6 @@ def test_no_kernel_is_left_out():
                 yield from within(value)
 
     covered = {kind for kernel in VECTORS + SEQUENCES for kind in within(kernel)} | {Precomputed, Kernel}
-    covered |= {RandomWalks, ShortestPaths, WeisfeilerLehman}  # test_graphs.py
     exported = {getattr(kernels, name) for name in kernels.__all__}
     assert {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} == covered
 

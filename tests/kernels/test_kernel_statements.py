@@ -29,7 +29,6 @@ from mercer.kernels import (
     Subsequences,
     Substrings,
     Tanimoto,
-    WeisfeilerLehman,
     check_kernel,
 )
 
@@ -69,7 +68,6 @@ TABLE = [
     (Spectrum(), "ynnnn", None),
     (Substrings(), "ynnnn", None),
     (Subsequences(normalise=True), "ynndn", None),
-    (WeisfeilerLehman(), "ynnnn", None),
     (Intersection(), "ynndn", None),
     (ANOVA(gamma=2.0), "ydddy", 2.0),
     (ANOVA(order=2), "ydddy", None),

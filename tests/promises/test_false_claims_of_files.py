@@ -4,7 +4,6 @@ Columns stand in another order in every file or chunk, in several types; in some
 error has to say so. What a certificate claims is held against the rows that were written, in a hundred digits.
 """
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -18,9 +17,7 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 import mercer
-from engines.inline import HerePool
 from mercer.engines.chunked import gram
-from mercer.engines.processes import ProcessEngine
 from promises.false_claims import REFUSED, setting
 from promises.test_false_claims import CHECKS, problems
 from reference.decimals import hundred_digits
@@ -103,13 +100,6 @@ def stored(layout, X, y, folder):
     return mercer.stored_rows(folder, target="y" if layout.form == "Parquet" else None)
 
 
-@contextmanager
-def in_this_thread():
-    """Verbs of the process engine, on copies, without its processes; working sets are small."""
-    with patch.object(ProcessEngine, "pool", lambda _: HerePool()), patch.object(gram, "OUTER_ROWS", 12):
-        yield
-
-
 @pytest.mark.parametrize("machine", CHECKS)
 @pytest.mark.filterwarnings("ignore")
 def test_no_claim_about_stored_rows_is_false(machine):
@@ -119,7 +109,7 @@ def test_no_claim_about_stored_rows_is_false(machine):
     def attempt(problem, layout):
         precomputed = problem.kernel == "precomputed"
         problem = replace(problem, kernel="gaussian", dtype="f8") if precomputed else replace(problem, csr=False)
-        with hundred_digits(), in_this_thread(), TemporaryDirectory() as folder:
+        with hundred_digits(), patch.object(gram, "OUTER_ROWS", 12), TemporaryDirectory() as folder:
             s = setting(problem)
             if layout.is_wrong:
                 with pytest.raises(ValueError, match=r"are not those of|has no names of columns"):

@@ -32,8 +32,7 @@ OF_VECTORS = ("kernel_", "kernel_y_", "function_")
 # These train on the samples that they are given, whatever the model was trained on.
 TRAINING = (
     *("certify", "leave_one_out", "tune", "transduce", "radius_margin", "soft_radius_margin", "span_bound"),
-    *("span_estimate", "xi_alpha", "ConvergenceDisplay.from_estimator", "CompressionDisplay.from_estimator"),
-    "DecisionPairsDisplay.from_estimator",
+    *("span_estimate", "xi_alpha", "ConvergenceDisplay.from_estimator", "PathDisplay.from_compression"),
 )
 
 

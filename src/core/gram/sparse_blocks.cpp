@@ -56,7 +56,7 @@ public:
 
     // Lays out the next entries, all of them where there is room, and returns whether none is left.
     bool fill() {
-        if (mapped_) make_room();
+        if (mapped_) double_if_crowded();
         first_ = next_;
         last_place_ = 0;
         for (; next_.row < m_; ++next_.row, next_.entry = next_.row < m_ ? samples_.starts[rows_[next_.row]] : 0) {
@@ -110,7 +110,7 @@ private:
     }
 
     // For all features that the rows may have, and the row of zeros, up to the limit.
-    void make_room() {
+    void double_if_crowded() {
         std::int64_t entries = 1;
         for (std::int64_t r = 0; r < m_; ++r) entries += samples_.starts[rows_[r] + 1] - samples_.starts[rows_[r]];
         const std::int64_t most = kStripBytes / static_cast<std::int64_t>(sizeof(T));

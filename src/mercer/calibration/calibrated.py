@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.engine import PlacedSamples, on_host, placed
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.held_out.folds import Splits
 from mercer.held_out.machines import as_fitted, decision_values, fit_counted
 from mercer.runtime.refitting import adopt_fit, blank_copy
@@ -84,9 +84,6 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         tags, inner = super().__sklearn_tags__(), self._given().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
-
-
-attach_named(Calibrated)
 
 
 def one_target(y: Any, model: Any) -> Any:

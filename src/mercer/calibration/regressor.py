@@ -12,10 +12,10 @@ A sample of weight k counts as k samples of the same fold, and the new sample as
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -28,11 +28,11 @@ from mercer.calibration.symmetry import order_dependence
 from mercer.calibration.weighted_ranks import are_counts, lower_ends, upper_ends
 from mercer.data import samples
 from mercer.data.samples import check_same_length
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.families.kernel_weights import KernelWeights
+from mercer.fitting.mixins import ScoresR2
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
@@ -43,7 +43,8 @@ from mercer.tables.frame import part_of
 LEAVE_ONE_OUT = "leave-one-out"
 
 
-class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class CalibratedRegressor(ScoresR2, Calibrated):
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -80,11 +81,12 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
     True
     """
 
-    score = score_of_regressor
-    _default = SVR
+    estimator: Any = None
+    cv: Any = 5
+    _: KW_ONLY
+    verbose: bool = False
 
-    def __init__(self, estimator: Any = None, cv: Any = 5, *, verbose: bool = False) -> None:
-        self.estimator, self.cv, self.verbose = estimator, cv, verbose
+    _default = SVR
 
     def _check_parameters(self) -> None:
         if self.cv == HELD_OUT:
@@ -151,6 +153,7 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
             lines.done()
         self.residuals_, self._without_ = residuals[counted > 0], fold[counted > 0]
 
+    @like_input
     def predict(self, X: Any) -> Floats:
         """The machine's own prediction."""
         check_is_fitted(self)
@@ -230,9 +233,6 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         precomputed = get_tags(self.estimator_).input_tags.pairwise
         parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
-
-
-answers_as_asked(CalibratedRegressor)
 
 
 def _predictions(machine: Any, X: Any) -> Floats:

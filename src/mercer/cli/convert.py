@@ -36,9 +36,9 @@ def register(commands: Subparsers) -> None:
     )
     parser.add_argument(
         "--input",
-        choices=("float64", "float32", "fixed32"),
+        choices=("float64", "float32"),
         default="float64",
-        help="of ONNX and C: what X will be (float64); fixed32, fixed point, is for C alone",
+        help="of ONNX and C: what X will be (float64)",
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
 

@@ -1,4 +1,4 @@
-"""``mercer train FOLDER``: rows in the files of a folder, by processes of this machine or on a Dask cluster."""
+"""``mercer train FOLDER``: rows in the files of a folder, read a chunk at a time, or on a Dask cluster."""
 
 from __future__ import annotations
 

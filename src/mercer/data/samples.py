@@ -168,7 +168,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def sequences(X: Any, kernel: Kernel) -> list[str] | PlacedSamples:
-    """A list of strings, for kernels on strings, or on what they make strings of."""
+    """Return a list of strings, for kernels of strings."""
     home = engine_of(X)
     if home is not None:
         return home.samples(X)

@@ -1,113 +1,120 @@
-"""What changes along a path: in C, in λ, and with fewer and fewer vectors."""
+"""Curves along a path: in C, in λ, with fewer and fewer vectors, and with the steps of a textbook algorithm."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from mercer.arrays import Floats
 from mercer.compression import compress
 from mercer.compression.target import in_float64
-from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes, Panels
+from mercer.displays.annotations import DataFrame, MaybeArray, Panels
 from mercer.displays.drawing import (
-    COLOURS,
     MOST_CURVES,
+    MOST_IN_LEGEND,
+    SMALLEST_SHOWN,
     Display,
-    axes_for,
     colours,
     frame,
-    ink,
     machine_and_rows,
     panels_for,
 )
 from mercer.estimators.ridge_path import RidgePath
 from mercer.paths.c_path import CPath
 from mercer.tables.asked import ask
+from mercer.teaching.record import Trace
 
 
-class CPathDisplay(Display):
-    """The picture of a CPath: α, margin, support vectors and, with samples, the error against C.
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Curves over the points `x` of a path, by their labels: values, or a table with a column for each curve.
+
+    `formats` are matplotlib's, for those that are no plain lines. A label that begins with an underscore is not shown.
+    """
+
+    title: str
+    x: NDArray[Any]
+    curves: dict[str, Floats]
+    formats: Mapping[str, str]
+    log: bool = False  # whether the vertical axis is logarithmic
+
+
+class PathDisplay(Display):
+    """Numbers along a path, a panel for each: against C, λ, the number of vectors or the steps of an algorithm.
 
     Parameters
     ----------
-    path : CPath
+    along : str
+        Label of the horizontal axes.
+    panels : list of Panel
         What is drawn.
+    columns : dict of arrays
+        The columns of `to_frame`.
+    chosen : float, optional
+        The point of the path that was chosen, marked by a line.
+    log : bool, default=True
+        Whether the horizontal axes are logarithmic.
 
     Attributes
     ----------
-    axes_ : array of four matplotlib axes
+    axes_ : array of matplotlib axes, one per panel
+        Set by `plot`.
     figure_ : matplotlib figure
-    lines_ : list of lists of lines, one list per axis
+    lines_ : list of lists of lines
+        One list per panel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from mercer import SVC
+    >>> from mercer.displays import PathDisplay
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> display = PathDisplay.from_compression(SVC(C=10).fit(X, y), X, y)  # doctest: +SKIP
     """
 
-    def __init__(self, path: CPath) -> None:
-        self.path = path
+    def __init__(
+        self,
+        along: str,
+        panels: Sequence[Panel],
+        columns: Mapping[str, object],
+        *,
+        chosen: float | None = None,
+        log: bool = True,
+    ) -> None:
+        self.along, self.panels, self.columns = along, list(panels), dict(columns)
+        self.chosen, self.log = chosen, log
 
     @classmethod
-    def from_path(cls, path: CPath, X: Any = None, y: MaybeArray = None, axes: Panels = None) -> Self:
-        """A path, drawn; the error is that of the samples X with labels y."""
-        return cls(path).plot(axes, X=X, y=y)
+    def from_svm_path(cls, path: CPath, axes: Panels = None, *, X: Any = None, y: MaybeArray = None) -> Self:
+        """Draw α, margin, support vectors and, with samples, the error of an SVM against C.
 
-    def plot(self, axes: Panels = None, *, X: Any = None, y: MaybeArray = None) -> Self:
-        """Draw into four axes, or into a new figure."""
-        axes = panels_for(axes, "a path in C", (2, 2), (10, 7))
-        path, Cs = self.path, self.prices()
+        Parameters
+        ----------
+        path : CPath
+            As `mercer.svm_path` returns it.
+        axes : four matplotlib axes, optional
+            Where to draw; default: a new figure.
+        X, y : samples and labels, optional
+            The last panel is then the share of errors on them, and b otherwise.
+        """
+        Cs = _shown_C(path)
         alpha = np.array([path.alpha(C) for C in Cs])
-        shown = _most_moved(alpha)
-        dots = {"marker": "o" if len(path.C_) < 4 else None}  # which a line would not show
-        self.lines_ = [
-            axes[0].semilogx(Cs, alpha[:, shown] / Cs[:, None], linewidth=0.8),
-            axes[1].loglog(path.C_, path.margin_, color=COLOURS[0], **dots),
-            axes[2].semilogx(path.C_, path.n_support_, color=COLOURS[0], label="all", **dots)
-            + axes[2].semilogx(path.C_, path.n_free_, color=COLOURS[1], label="on the margin", **dots),
+        some = _most_moved(alpha)
+        title = "α/C" + (f" of {len(some)} samples" if len(some) < alpha.shape[1] else "")
+        dots = {"_": "o-", "all": "o-", "on the margin": "o-"} if len(path.C_) < 4 else {}  # a line would not show them
+        error = None if X is None else path.error(X, y, Cs)
+        panels = [
+            Panel(title, Cs, {"_": alpha[:, some] / Cs[:, None]}, {}),
+            Panel("margin 1/‖w‖", path.C_, {"_": path.margin_}, dots, log=True),
+            Panel("support vectors", path.C_, {"all": path.n_support_, "on the margin": path.n_free_}, dots),
+            Panel("b", path.C_, {"_": path.intercept_}, dots)
+            if error is None
+            else Panel("share of errors", Cs, {"_": error}, {}),
         ]
-        axes[2].legend()
-        axes[0].set(title="α/C" + (f" of {len(shown)} samples" if len(shown) < alpha.shape[1] else ""))
-        axes[1].set(title="margin 1/‖w‖")
-        axes[2].set(title="support vectors")
-        if X is not None:
-            self.lines_.append(axes[3].semilogx(Cs, path.error(X, y, Cs), color=COLOURS[0]))
-            axes[3].set(title="share of errors")
-        else:
-            self.lines_.append(axes[3].semilogx(path.C_, path.intercept_, color=COLOURS[0], **dots))
-            axes[3].set(title="b")
-        for axis in axes:
-            axis.set_xlabel("C")
-        self.axes_, self.figure_ = axes, axes[0].figure
-        return self
-
-    def plot_elbow(self, X: ArrayLike, C: float, ax: MaybeAxes = None) -> Axes:
-        """One step: which samples of a plane lie on the margin at C, which inside it, and the lines f = −1, 0, 1."""
-        X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != 2:
-            raise ValueError(f"samples in a plane have 2 features, but X has shape {X.shape}")
-        ax = axes_for(ax, "plotting a path", (6.4, 4.8))
-        low, high = X.min(axis=0), X.max(axis=0)
-        sides = [np.linspace(a - 0.1 * (b - a), b + 0.1 * (b - a), 80) for a, b in zip(low, high, strict=True)]
-        grid = np.stack(np.meshgrid(*sides), axis=-1)
-        f = self.path.decision_function(grid.reshape(-1, 2), [C]).reshape(80, 80)
-        ax.contour(*sides, f, levels=[-1, 0, 1], colors=[ink(ax)], linestyles=["--", "-", "--"], linewidths=1)
-        alpha, own = self.path.alpha(C), self.path.decision_function(X, [C])[:, 0]
-        free = (alpha > 0) & (np.abs(np.abs(own) - 1) < 1e-6)
-        sides_of = np.where(own > 0, COLOURS[1], COLOURS[0])
-        for which, size, edge, label in (
-            (alpha == 0, 12, "none", "α = 0"),
-            ((alpha > 0) & ~free, 45, "none", "inside"),
-            (free, 60, ink(ax), "on the margin"),
-        ):
-            ax.scatter(*X[which].T, c=sides_of[which], s=size, edgecolors=edge, linewidths=1.5, label=label, zorder=3)
-        # Below the picture, where it hides no sample and stands still in a film.
-        legend = ax.legend(fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.06), ncols=3, frameon=False)
-        for handle in legend.legend_handles:
-            handle.set_facecolor("0.6")
-        ax.set_title(f"C = {C:.4g}")
-        return ax
-
-    def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per breakpoint: C, margin, b, and how many samples are where."""
-        path = self.path
         columns = {
             "C": path.C_,
             "margin": path.margin_,
@@ -116,144 +123,40 @@ class CPathDisplay(Display):
             "n_bounded": path.n_bounded_,
             "n_support": path.n_support_,
         }
-        return frame("CPathDisplay.to_frame", columns)
-
-    def prices(self) -> np.ndarray:
-        """Where curves are drawn: from below the first breakpoint to above the last one, as far as the path goes."""
-        low, high = self.path.C_range_
-        breaks = self.path.C_ if len(self.path.C_) else np.ones(1)
-        low, high = max(low, 0.5 * float(breaks[0])), min(high, 2 * float(breaks[-1]))
-        return np.geomspace(low * (1 + 1e-12), high * (1 - 1e-12), 120)
-
-
-def _most_moved(alpha: np.ndarray) -> np.ndarray:
-    """The samples whose α changes most."""
-    if alpha.shape[1] <= MOST_CURVES:
-        return np.arange(alpha.shape[1])
-    return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:MOST_CURVES]
-
-
-class RidgePathDisplay(Display):
-    """The picture of a RidgePath: leave-one-out error, coefficient norm and degrees of freedom against λ.
-
-    Parameters
-    ----------
-    path : RidgePath
-        What to draw.
-
-    Attributes
-    ----------
-    axes_ : array of three matplotlib axes
-    figure_ : matplotlib figure
-    lines_ : list of lists of lines
-        One list per axis.
-    """
-
-    def __init__(self, path: RidgePath) -> None:
-        self.path = path
+        return cls("C", panels, columns).plot(axes)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, axes: Panels = None) -> Self:
-        """The path of a fitted machine, drawn.
+    def from_ridge_path(cls, path: Any, axes: Panels = None) -> Self:
+        """Draw leave-one-out error, norm of f and degrees of freedom against λ.
 
         Parameters
         ----------
-        estimator : RLSRegressorCV or RLSClassifierCV, or a model that ends in one
-            Fitted.
+        path : RidgePath, or a fitted RLSRegressorCV or RLSClassifierCV, or a model that ends in one
         axes : three matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        machine = ask(estimator).machine
-        if not hasattr(machine, "path_"):
-            raise TypeError(
-                f"RidgePathDisplay draws the path over λ of a fitted RLSRegressorCV or RLSClassifierCV, and "
-                f"{type(machine).__name__} has none; fit one of these"
-            )
-        return cls(machine.path_).plot(axes)
-
-    def plot(self, axes: Panels = None) -> Self:
-        """Draw into three axes, or into a new figure.
-
-        Parameters
-        ----------
-        axes : three matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        axes = panels_for(axes, "a path", (1, 3), (12, 3.5))
-        path = self.path
+        if not isinstance(path, RidgePath):
+            machine = ask(path).machine
+            path = getattr(machine, "path_", None)
+            if path is None:
+                raise TypeError(
+                    f"PathDisplay draws the path over λ of a fitted RLSRegressorCV or RLSClassifierCV, and "
+                    f"{type(machine).__name__} has none; fit one of these"
+                )
         shown = (
-            (np.sqrt(path.loo_errors), "leave-one-out error (rms)"),
-            (path.norms, "norm of f"),
-            (path.dof[:, None], "effective degrees of freedom"),
+            ("leave-one-out error (rms)", np.sqrt(path.loo_errors)),
+            ("norm of f", path.norms),
+            ("effective degrees of freedom", path.dof[:, None]),
         )
-        self.lines_ = []
-        for axis, (values, title) in zip(axes, shown, strict=True):
-            self.lines_.append(axis.semilogx(path.lams, values))
-            for line, colour in zip(self.lines_[-1], colours(values.shape[1]), strict=True):
-                line.set_color(colour)
-            chosen = axis.axvline(path.lam, color="0.6", linestyle=":", label=f"λ = {path.lam:.3g}")
-            axis.set(xlabel="λ", title=title)
-        axes[0].legend(handles=[chosen], fontsize="small")
-        self.axes_, self.figure_ = axes, axes[0].figure
-        return self
-
-    def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per λ; of several outputs, errors and norms have a column each."""
-        path = self.path
         columns: dict[str, object] = {"lam": path.lams, "dof": path.dof, "score": path.scores}
         for name, table in (("loo_error", path.loo_errors), ("gcv", path.gcv), ("norm", path.norms)):
             outputs = table.shape[1]
             columns |= {name if outputs == 1 else f"{name} {k}": table[:, k] for k in range(outputs)}
-        return frame("RidgePathDisplay.to_frame", columns)
-
-
-class CompressionDisplay(Display):
-    """The error ‖w − w'‖ and the score of a machine on fewer and fewer vectors.
-
-    Parameters
-    ----------
-    n_vectors : array of int
-        How many vectors each compressed machine has.
-    errors : array of float
-        ‖w − w'‖ of each, the largest of its outputs.
-    scores : array of float
-        Of each on the samples: accuracy, or R².
-    n_original : int
-        How many vectors the original has.
-    original_score : float
-        Of the original.
-    kept : array of float, or None
-        The share of the samples whose label is provably the original's; None for a regression.
-
-    Attributes
-    ----------
-    axes_, figure_ : matplotlib's two axes, of the error and of the score, and figure
-        Set by `plot`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from mercer import SVC
-    >>> from mercer.displays import CompressionDisplay
-    >>> X, y = make_moons(200, noise=0.2, random_state=0)
-    >>> display = CompressionDisplay.from_estimator(SVC(C=10).fit(X, y), X, y)  # doctest: +SKIP
-    """
-
-    def __init__(
-        self,
-        n_vectors: ArrayLike,
-        errors: ArrayLike,
-        scores: ArrayLike,
-        n_original: int,
-        original_score: float,
-        kept: MaybeArray = None,
-    ) -> None:
-        self.n_vectors, self.errors, self.scores = (np.asarray(part) for part in (n_vectors, errors, scores))
-        self.n_original, self.original_score = n_original, original_score
-        self.kept = None if kept is None else np.asarray(kept)
+        panels = [Panel(title, path.lams, {"_": values}, {}) for title, values in shown]
+        return cls("λ", panels, columns, chosen=path.lam).plot(axes)
 
     @classmethod
-    def from_estimator(
+    def from_compression(
         cls,
         estimator: Any,
         X: Any,
@@ -262,9 +165,12 @@ class CompressionDisplay(Display):
         n_vectors: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.4),
         train: tuple[Any, ArrayLike] | None = None,
         retrain: str = "values",
-        ax: MaybeAxes = None,
+        axes: Panels = None,
     ) -> Self:
-        """Compress a fitted machine to several sizes, score each on X, y, and draw.
+        """Compress a fitted machine to several sizes, and draw error, score and labels kept against the vectors.
+
+        The error is ‖w − w'‖, the largest of the outputs. The labels kept are the share of the samples whose label is
+        provably the original's.
 
         Parameters
         ----------
@@ -277,7 +183,7 @@ class CompressionDisplay(Display):
             The training samples, which coefficients are then fitted to; without them they are those of the projection.
         retrain : {"values", "loss"}, default="values"
             As in `mercer.compress`.
-        ax : pair of matplotlib axes, optional
+        axes : pair of matplotlib axes, optional
             Where to draw; default: a new figure.
         """
         if not hasattr(estimator, "score"):
@@ -294,46 +200,108 @@ class CompressionDisplay(Display):
             scores.append(float(small.score(X, y)))
             if hasattr(small, "classes_") and found[-1].proves_labels:
                 kept.append(float(found[-1].keeps_label(in_float64(seen)).mean()))
-        sizes = [one.n_vectors for one in found]
-        errors = [float(np.max(one.error)) for one in found]
-        before = found[0].n_vectors_before
-        original = float(estimator.score(X, y))
-        return cls(sizes, errors, scores, before, original, kept or None).plot(ax)
+        sizes = np.array([one.n_vectors for one in found])
+        errors = np.array([float(np.max(one.error)) for one in found])
+        columns = {"n_vectors": sizes, "error": errors, "score": np.array(scores)}
+        columns |= {"kept": np.array(kept)} if kept else {}
+        order = np.argsort(sizes, kind="stable")
+        original = np.full(len(sizes), float(estimator.score(X, y)))
+        curves = {"score": columns["score"][order], f"original, {found[0].n_vectors_before} vectors": original}
+        curves |= {"labels provably kept": columns["kept"][order]} if kept else {}
+        formats = dict(zip(curves, ("o-", ":", "s--"), strict=False))
+        panels = [
+            Panel("distance ‖w − w'‖ from the original", sizes[order], {"_": errors[order]}, {"_": "o-"}),
+            Panel("score, and labels kept" if kept else "score", sizes[order], curves, formats),
+        ]
+        return cls("vectors", panels, columns).plot(axes)
 
-    def to_frame(self) -> DataFrame:
-        """The numbers as a pandas DataFrame, one row for each compressed machine."""
-        columns = {"n_vectors": self.n_vectors, "error": self.errors, "score": self.scores}
-        if self.kept is not None:
-            columns["kept"] = self.kept
-        return frame("CompressionDisplay.to_frame", columns)
-
-    def plot(self, ax: MaybeAxes = None) -> Self:
-        """Draw into two axes, or into a new figure.
+    @classmethod
+    def from_trace(cls, trace: Trace, axes: Panels = None) -> Self:
+        """Draw the dual value, and the violation with the size of each step, of a textbook algorithm.
 
         Parameters
         ----------
-        ax : pair of matplotlib axes, optional
+        trace : Trace
+            As `mercer.trace` returns it; steps that the box cut short are marked.
+        axes : two matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        axes = panels_for(ax, "a compression", (1, 2), (9, 3.6))
-        order = np.argsort(self.n_vectors, kind="stable")
-        x = self.n_vectors[order]
-        axes[0].plot(x, self.errors[order], "o-", color=COLOURS[0])
-        axes[0].set(ylabel="‖w − w'‖", title="distance from the original", ylim=(0, None))
-        axes[1].plot(x, self.scores[order], "o-", color=COLOURS[1], label="score")
-        axes[1].axhline(self.original_score, color="0.5", linestyle=":", label=f"original, {self.n_original} vectors")
-        if self.kept is not None:
-            axes[1].plot(x, self.kept[order], "s--", color=COLOURS[2], label="labels provably kept")
-        axes[1].set(title="score, and labels kept" if self.kept is not None else "score")
-        axes[1].legend()
-        for one in axes:
-            one.set_xscale("log")
-            ticks = _apart(np.unique(x))
-            one.set_xticks(ticks, [str(n) for n in ticks])
-            one.minorticks_off()
-            one.set_xlabel("vectors")
+        steps = np.arange(len(trace) + 1)
+        dual = np.array([0.0, *(step.dual for step in trace)])
+        clipped = np.array([False, *(step.clipped for step in trace)], dtype=bool)
+        curves = {"_": dual} | ({"cut short by the box": np.where(clipped, dual, np.nan)} if clipped.any() else {})
+        sizes = {
+            name: np.maximum([getattr(step, name) for step in trace], SMALLEST_SHOWN) for name in ("violation", "size")
+        }
+        panels = [
+            Panel("dual value", steps, curves, {"cut short by the box": "|"}),
+            Panel(f"{trace.method} {trace.rule}".strip(), steps[1:], sizes, {}, log=True),
+        ]
+        names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
+        columns = {name: [getattr(step, name) for step in trace] for name in names}
+        return cls("step", panels, columns, log=False).plot(axes)
+
+    def plot(self, axes: Panels = None) -> Self:
+        """Draw into an axis for each panel, or into a new figure.
+
+        Parameters
+        ----------
+        axes : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        shape = (2, 2) if len(self.panels) == 4 else (1, len(self.panels))
+        inches = (10.0, 7.0) if len(self.panels) == 4 else (0.5 + 4.0 * len(self.panels), 3.6)
+        axes = panels_for(axes, "a path", shape, inches)
+        self.lines_: list[list[Any]] = []
+        for axis, panel in zip(axes, self.panels, strict=True):
+            self.lines_.append(_drawn(axis, panel))
+            if self.chosen is not None:
+                mark = f"{self.along} = {self.chosen:.3g}" if axis is axes[0] else None
+                axis.axvline(self.chosen, color="0.6", linestyle=":", label=mark)
+            axis.set(xlabel=self.along, title=panel.title)
+            if self.log:
+                axis.set_xscale("log")
+            if self.log and panel.x.dtype.kind in "iu":  # few sizes, which are written below the axis
+                ticks = _apart(np.unique(panel.x))
+                axis.set_xticks(ticks, [str(n) for n in ticks])
+                axis.minorticks_off()
+            if axis.get_legend_handles_labels()[0]:
+                axis.legend(fontsize="small")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+    def to_frame(self) -> DataFrame:
+        """The numbers as a pandas DataFrame, a line for each point of the path."""
+        return frame("PathDisplay.to_frame", self.columns)
+
+
+def _drawn(axis: Any, panel: Panel) -> list[Any]:
+    """Draw the curves of a panel, and return their lines."""
+    tables = {label: values[:, None] if values.ndim == 1 else values for label, values in panel.curves.items()}
+    paint = colours(sum(table.shape[1] for table in tables.values()))
+    lines: list[Any] = []
+    for label, table in tables.items():
+        for values in table.T:
+            style = {"color": paint[len(lines)], "linewidth": 0.8 if len(paint) > MOST_IN_LEGEND else None}
+            lines += axis.plot(panel.x, values, panel.formats.get(label, "-"), label=label, **style)
+    if panel.log:
+        axis.set_yscale("log")
+    return lines
+
+
+def _shown_C(path: CPath) -> Floats:
+    """Where curves are drawn: from below the first breakpoint to above the last one, as far as the path goes."""
+    low, high = path.C_range_
+    breaks = path.C_ if len(path.C_) else np.ones(1)
+    low, high = max(low, 0.5 * float(breaks[0])), min(high, 2 * float(breaks[-1]))
+    return np.geomspace(low * (1 + 1e-12), high * (1 - 1e-12), 120)
+
+
+def _most_moved(alpha: Floats) -> np.ndarray:
+    """The samples whose α changes most."""
+    if alpha.shape[1] <= MOST_CURVES:
+        return np.arange(alpha.shape[1])
+    return np.argsort(-np.ptp(alpha / alpha.max(), axis=0), kind="stable")[:MOST_CURVES]
 
 
 def _apart(sizes: np.ndarray) -> list[int]:

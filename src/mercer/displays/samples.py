@@ -1,4 +1,4 @@
-"""What a machine makes of its samples: kernel values ordered by class, margins against α, and slacks."""
+"""Samples as a machine sees them: kernel values ordered by class, and margins against α."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from mercer.data.labels import plane_coefficients, planes
 from mercer.displays.annotations import Axes, DataFrame, MaybeArray, MaybeAxes
 from mercer.displays.drawing import (
     COLOURS,
-    MOST_IN_LEGEND,
     Picture,
-    axes_for,
-    colours,
     frame,
     ink,
     legend,
@@ -24,14 +21,13 @@ from mercer.displays.drawing import (
     short,
     wrapped,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.margins import Margins
 from mercer.parameters import integer
-from mercer.tables.asked import ask
+from mercer.runtime.shared_docs import shared_docs
 
 
 @dataclass(eq=False, repr=False)
@@ -241,117 +237,3 @@ class MarginDisplay(Picture):
         """A pandas DataFrame with one line per sample."""
         columns = {"functional_margin": self.functional_margins, "alpha": self.alpha, "standing": self.standings}
         return frame("MarginDisplay.to_frame", columns, index=self.rows)
-
-
-@dataclass(eq=False, repr=False)
-class SlackDisplay(Picture):
-    """A histogram of the slacks: of a classifier ξ = max(0, 1 − s f(x)), of a regressor max(0, |y − f(x)| − ε).
-
-    Samples without slack are usually most: the legend counts them, and they are not drawn. Beyond the line ξ = 1 lie
-    the errors of a classifier. More than ten classes are counted together.
-
-    Parameters
-    ----------
-    slacks : array of shape (n_samples,)
-        How far each sample is on the wrong side of its margin, or outside of the tube.
-    labels : array of shape (n_samples,), or None
-        The class of each sample; None for a regression.
-
-    Attributes
-    ----------
-    counts_, edges_ : arrays
-        The histogram, a row of counts for each class, or one for all if they are more than ten; set by `plot`.
-    """
-
-    slacks: Floats
-    labels: np.ndarray | None = None
-    counts_: Floats | None = field(default=None, init=False, repr=False)
-    edges_: Floats | None = field(default=None, init=False, repr=False)
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, bins: int = 30, ax: MaybeAxes = None) -> Self:
-        """Take slacks from a fitted machine, and draw.
-
-        Parameters
-        ----------
-        estimator : a classifier with `margins`, or SVR or LinearSVR
-            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
-        X, y : samples and targets
-            Of several classes, a sample's slack is the largest over the planes of its class.
-        bins : int, default=30
-            Of the histogram.
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        """
-        machine, seen = machine_and_rows(estimator, X)
-        if hasattr(machine, "margins"):
-            return cls(machine.margins(seen, y).slacks, np.asarray(y)).plot(ax, bins=bins)
-        if not hasattr(machine, "epsilon"):
-            raise TypeError(f"{type(machine).__name__} has no slacks: draw a classifier, or a regression with a tube")
-        misses = np.abs(np.asarray(y, dtype=np.float64) - estimator.predict(X))
-        tube = machine.epsilon * ask(estimator).unit[1]  # of a table's regression, in the unit of y
-        return cls(np.maximum(misses - tube, 0.0)).plot(ax, bins=bins)
-
-    @classmethod
-    def from_predictions(
-        cls, y: ArrayLike, decision_values: ArrayLike, *, bins: int = 30, ax: MaybeAxes = None
-    ) -> Self:
-        """Draw the slacks of two classes from f(x), which is positive for the larger label.
-
-        Parameters
-        ----------
-        y : array of shape (n_samples,)
-            Labels of two classes.
-        decision_values : array of shape (n_samples,)
-            f(x).
-        bins, ax
-            As `from_estimator` takes them.
-        """
-        y, values = np.asarray(y), np.asarray(decision_values, dtype=np.float64)
-        if y.ndim != 1 or y.shape != values.shape:
-            raise ValueError(f"there must be one value for each label, but shapes are {values.shape} and {y.shape}")
-        classes = np.unique(y)
-        if len(classes) != 2:
-            raise ValueError(f"decision values have a slack where there are two classes, but y has {len(classes)}")
-        signs = np.where(y == classes[1], 1.0, -1.0)
-        return cls(np.maximum(0.0, 1.0 - signs * values), y).plot(ax, bins=bins)
-
-    def plot(self, ax: MaybeAxes = None, *, bins: int = 30) -> Self:
-        """Draw onto ``ax``, or onto new axes.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; default: a new figure.
-        bins : int, default=30
-            Of the histogram.
-        """
-        ax = axes_for(ax, "drawing slacks")
-        groups: list[object] = [None] if self.labels is None else list(np.unique(self.labels))
-        groups = groups if len(groups) <= MOST_IN_LEGEND else [None]
-        parts = [self.slacks if label is None else self.slacks[self.labels == label] for label in groups]
-        drawn = [part[part > 0] for part in parts]
-        names = [
-            ("" if label is None else f"{short(label)}: ") + f"{len(some)} with slack, {len(part) - len(some)} without"
-            for label, part, some in zip(groups, parts, drawn, strict=True)
-        ]
-        top = max((float(some.max(initial=0.0)) for some in drawn), default=0.0)
-        counts, self.edges_, _ = ax.hist(
-            drawn,
-            bins=np.linspace(0.0, top if top > 0 else 1.0, bins + 1),
-            stacked=True,
-            color=colours(len(groups)),
-            label=names,
-        )
-        self.counts_ = np.diff(np.atleast_2d(counts), axis=0, prepend=0.0)
-        if self.labels is not None and top > 1:
-            ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--", label="beyond: errors")
-        ax.set(xlabel="slack", ylabel="samples", ylim=(0, None if top > 0 else 1))
-        legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with one line per sample."""
-        columns = {"slack": self.slacks} | ({} if self.labels is None else {"label": self.labels})
-        return frame("SlackDisplay.to_frame", columns)

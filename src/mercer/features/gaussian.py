@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
@@ -26,9 +27,10 @@ from mercer.arrays import Floats, Samples
 from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike
-from mercer.parameters import Seed, integer, store
+from mercer.parameters import Seed, integer
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourier(FeatureMap):
     """Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), orthogonal by default (Yu and others 2016).
 
@@ -66,10 +68,10 @@ class RandomFourier(FeatureMap):
     ((50, 2000), True)
     """
 
-    def __init__(
-        self, kernel: KernelLike = "rbf", n_components: int = 200, orthogonal: bool = True, random_state: Seed = 0
-    ) -> None:
-        store(self, locals())
+    kernel: KernelLike = "rbf"
+    n_components: int = 200
+    orthogonal: bool = True
+    random_state: Seed = 0
 
     def _prepare(self, X: Samples) -> None:
         integer("n_components", self.n_components, 1, "the number of features")
@@ -111,6 +113,7 @@ def gaussian_of(kernel: Kernel) -> tuple[float, float, Floats | None]:
     return recipe.scale, recipe.numbers[0], recipe.factor
 
 
+@dataclass(eq=False, repr=False)
 class GaussianSeries(FeatureMap):
     """The first terms of the power series of a Gaussian kernel; `error(X)` says what the others add up to.
 
@@ -142,10 +145,10 @@ class GaussianSeries(FeatureMap):
     True
     """
 
-    _takes_sparse = False
+    kernel: KernelLike = "rbf"
+    n_terms: int | None = None
 
-    def __init__(self, kernel: KernelLike = "rbf", n_terms: int | None = None) -> None:
-        store(self, locals())
+    _takes_sparse = False
 
     def _prepare(self, X: Samples) -> None:
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)

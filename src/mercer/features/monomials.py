@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,13 @@ import scipy.sparse as sp
 from mercer.arrays import Floats, Indices, Samples, is_sparse
 from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
 from mercer.kernels.names import KernelLike
-from mercer.parameters import store
 
 # Stored entries of sparse features, 12 bytes each.
 _MOST_STORED = 10**8
 _HIGHEST_DEGREE = 1000
 
 
+@dataclass(eq=False, repr=False)
 class Monomials(FeatureMap):
     """All monomials of a polynomial kernel, with the weights that make their inner product the kernel exactly.
 
@@ -55,8 +56,8 @@ class Monomials(FeatureMap):
     array([[1.    , 4.2426, 9.    ]])
     """
 
-    def __init__(self, kernel: KernelLike = "linear", ordered: bool = False) -> None:
-        store(self, locals())
+    kernel: KernelLike = "linear"
+    ordered: bool = False
 
     def _prepare(self, X: Samples) -> None:
         recipe = self.kernel_.recipe()

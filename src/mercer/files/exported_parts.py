@@ -122,8 +122,6 @@ class Parts:
     labels: Any  # of the classes; −1 and 1 for novelty; None for numbers
     examples: Floats  # rows like those to come, before any scaling, at which the file's arithmetic is tried
     around: Floats  # rows mixed from the vectors, where the machine was not trained, to try it at as well
-    has_rows: bool  # whether they tell how large rows are: a machine that is w alone has none
-    told_rows: bool  # whether they were given
     public: Public  # the model's own answers, which the file is to give
     rank: Any = None  # of quantiles: the place of each output in rising order
     ball: bool = False  # f is R² − ‖φ(x) − a‖² = 2f − k(x, x)
@@ -158,7 +156,6 @@ class Parts:
             vectors = np.asarray(dense(expansion.vectors), dtype=np.float64)
             coefficients, b = expansion.coefficients, expansion.b
             examples, around = (before(scalings, rows) for rows in (_some(vectors), _mixed_rows(_some(vectors))))
-            has_rows = _straight(recipe) is None or "_compression_" not in vars(machine)
         else:
             # ⟨w, x⟩ + b: each output has its own w for a vector.
             recipe, vectors = Recipe("dot", "identity"), np.atleast_2d(np.asarray(machine.coef_, dtype=np.float64))
@@ -166,7 +163,6 @@ class Parts:
             shape = (_MOST_EXAMPLES, vectors.shape[1]) if scalings else (0, 0)
             examples = before(scalings, np.random.default_rng(0).standard_normal(shape))
             around = np.zeros((0, n_features))
-            has_rows = bool(scalings)
         mean, scale = asked.unit
         if np.ndim(scale):
             coefficients = coefficients @ sp.diags_array(scale, format="csr")
@@ -205,8 +201,6 @@ class Parts:
             labels=labels,
             examples=examples,
             around=around,
-            has_rows=has_rows or X is not None,
-            told_rows=X is not None,
             public=Public.of(asked, table),
             rank=rank,
             ball=ball,

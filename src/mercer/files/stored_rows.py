@@ -18,8 +18,8 @@ from mercer.arrays import Floats, is_sparse
 from mercer.data.chunks import is_stream, unpack
 from mercer.data.names import Names, column_names, places_of
 from mercer.engines.chunked.conversion import as_float64, as_rows
-from mercer.engines.processes.engine import FileRows
-from mercer.engines.processes.pool import Mapped, MappedCSR, Scratch
+from mercer.engines.stored.engine import FileRows
+from mercer.engines.stored.files import Mapped, MappedCSR, Scratch
 from mercer.files.libsvm_text import content_of, read_libsvm
 from mercer.runtime.optional import require
 
@@ -56,14 +56,15 @@ class StoredRows:
             else:
                 yield part, self.y[begin:end], self.sample_weight[begin:end]
 
-    __iter__ = __call__
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self()
 
 
 def stored_rows(source: Any, *, target: str | None = None, n_features: int | None = None) -> StoredRows:
     """Samples in files, for data that do not fit into memory.
 
-    Every machine is trained on ``rows.X`` by processes of this machine that read a chunk at a time; β and a few other
-    numbers per sample are kept in memory. Text, Parquet files and iterators are copied once to a folder of temporary
+    Every machine is trained on ``rows.X`` in this process, which reads a chunk at a time; β and a few other numbers per
+    sample are kept in memory. Text, Parquet files and iterators are copied once to a folder of temporary
     files, which is removed with the object.
 
     Parameters
@@ -197,10 +198,11 @@ def _mapped(X: NDArray[Any], scratch: Scratch, source: str) -> list[Any]:
         raise ValueError(
             f"rows in files are matrices of float32 or float64, or of integers, but {source} is {X.ndim}-dimensional"
         )
-    if X.dtype.char in "fd" and X.dtype.isnative:
-        return FileRows.of(X, 1, scratch).sources
     step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
-    return [scratch.stored(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
+    whole = Mapped.of(X) if X.dtype.char in "fd" and X.dtype.isnative else None
+    if whole is None:
+        return [scratch.stored(as_rows(X[k : k + step], source)) for k in range(0, len(X), step)]
+    return [whole.part(k, min(len(X), k + step)) for k in range(0, len(X), step)]
 
 
 def _text(path: Path, n_features: int | None) -> Iterator[tuple[Any, Any]]:

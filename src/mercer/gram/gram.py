@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.gram.ball import Ball
+from mercer.gram.blocks import TakesRounds
 from mercer.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class State(Protocol):
         """Make everything active again, with its u."""
 
 
-class Field(State, Protocol):
+class Field(State, TakesRounds, Protocol):
     """The state of one solve: β of all variables, u = Kβ of the active rows, and the variables that are active.
 
     The decomposition loop asks it for the worst violators and for K on the working set, and tells it to move and to
@@ -322,12 +323,6 @@ class Field(State, Protocol):
 
     def violation(self) -> tuple[float, Floats, Floats]:
         """Over the active variables: the largest violation, and each group's two ends."""
-
-    def advance(self, tol: float, most: int, seconds: float) -> int:
-        """Towards this violation by rounds of its own, for a while, where that is faster; how many steps it took.
-
-        0 where it is not, or not any more. It may take some more than `most`.
-        """
 
     def gradient(self, J: Indices) -> Floats:
         """h on the variables J, which must be active."""

@@ -14,6 +14,7 @@ import numpy as np
 from mercer.arrays import Flags, Floats, Indices, Values, sums_by
 
 if TYPE_CHECKING:
+    from mercer.gram.blocks import Rounds
     from mercer.gram.gram import Field, Gram
     from mercer.problems.dual_problem import DualProblem
 
@@ -97,8 +98,11 @@ class HostField(ActiveSet):
         self._chooser.choose(self.active)
         self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
 
-    def advance(self, tol: float, most: int, seconds: float) -> int:
-        return 0
+    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
+        return None
+
+    def settle(self) -> None:
+        """Do nothing: β and u are always here."""
 
     def gradient(self, J: Indices) -> Floats:
         problem = self.problem

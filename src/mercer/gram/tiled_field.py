@@ -249,12 +249,12 @@ class KeptRows:
     def put(self, sources: Indices, table: Values, rows: Indices | None = None) -> None:
         """Keep K[active, sources], whose rows are those of the table, in its order or where `rows` says."""
         while self._tables and self.nbytes + table.nbytes > self._budget:
-            self._make_room()
+            self._double_if_crowded()
         self._tables[self._next], self._rows[self._next] = table, rows
         self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
         self._next += 1
 
-    def _make_room(self) -> None:
+    def _double_if_crowded(self) -> None:
         """Forget the inactive rows of a table where they are half of it, else the least recently used batch."""
         for key, rows in self._rows.items():
             if rows is not None and 2 * len(rows) <= len(self._tables[key]):

@@ -78,29 +78,6 @@ class FoldFit:
         return next((task.stop_reason for task in self.tasks if task.stop_reason != "converged"), "converged")
 
 
-@dataclass(frozen=True, eq=False)
-class WholeFit:
-    """The same of a machine that was fitted to one fold by itself."""
-
-    machine: Any
-    values: Floats
-    seconds: float
-    tasks: tuple[()] = ()
-
-    @property
-    def classes(self) -> Any:
-        return self.machine.classes_
-
-    @property
-    def certificate(self) -> Certificate:
-        found: Certificate = self.machine.certificate_
-        return found
-
-    @property
-    def stop_reason(self) -> str:
-        return str(self.machine.stop_reason_)
-
-
 class Listener(Protocol):
     """Who asks for fits, by the name of the machine and the number of the fold; several threads may call it."""
 
@@ -217,8 +194,8 @@ class _BatchFit:
 
     def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task[DualProblem]]:
         assert fold.fit is not None
-        fit = replace(fold.fit, kernel=self._kernel, _places={id(self._kernel): self._gram.view(fold.rows)})
-        vars(fit)["diagonal"] = self._gram.diagonal[fold.rows]  # it has no samples to compute this from
+        fit = replace(fold.fit, kernel=self._kernel)
+        fit = fit.with_gram(self._gram.view(fold.rows), self._gram.diagonal[fold.rows])
         tasks: Sequence[Task[DualProblem]] = machine._tasks(fit)
         return tasks
 

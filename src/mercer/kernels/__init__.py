@@ -9,7 +9,6 @@ from mercer.kernels.columns import Categorical, Gower, OnColumns
 from mercer.kernels.composite import Normalised, PulledBack, Weighted
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFeatureMap, FromFunction, Precomputed, rank_one
-from mercer.kernels.graphs import RandomWalks, ShortestPaths, WeisfeilerLehman, graph_text
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.mercer_check import KernelCheck, check_kernel
 from mercer.kernels.names import as_kernel, kernel_accepts, kernel_named
@@ -45,12 +44,10 @@ __all__ = [
     "Precomputed",
     "Product",
     "PulledBack",
-    "RandomWalks",
     "RationalQuadratic",
     "Recipe",
     "Scaled",
     "Shifted",
-    "ShortestPaths",
     "Sigmoid",
     "Spectrum",
     "Spline",
@@ -59,10 +56,8 @@ __all__ = [
     "Sum",
     "Tanimoto",
     "Weighted",
-    "WeisfeilerLehman",
     "as_kernel",
     "check_kernel",
-    "graph_text",
     "kernel_accepts",
     "kernel_named",
     "rank_one",

@@ -108,10 +108,10 @@ class Search:
         return line
 
 
-def fit_fold_by_fold(search: Search, group: list[int]) -> None:
+def fit_fold_by_fold(search: Search, group: list[int], *, warm_start: bool = True) -> None:
     """Fit and score these points in every fold; an error is kept with its cell, and the rest goes on.
 
-    Nothing is shared but, along C, a solution that the next fit can go on from.
+    Nothing is shared but, along C with `warm_start`, a solution that the next fit can go on from.
     """
     for fold in range(len(search.splits)):
         model = clone(search.estimator)
@@ -126,7 +126,7 @@ def fit_fold_by_fold(search: Search, group: list[int]) -> None:
                 model = clone(search.estimator)
             try:
                 model.set_params(**{n: clone(v, safe=False) for n, v in search.cells.points[point].items()})
-                if warm is not None and hasattr(machine_of(model), "certificate_"):
+                if warm_start and warm is not None and hasattr(machine_of(model), "certificate_"):
                     model.set_params(**{warm: True})
                 model.fit(X, y, **weight_option(model, weight), **search.query_option(seen))
                 score = scored(search.scorer, model, search.samples(fold), *search.targets(fold), qid=held_out)

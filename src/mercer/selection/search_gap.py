@@ -25,7 +25,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats
 from mercer.data.sameness import grouped, key_of_params
-from mercer.held_out.fold_fits import FoldFit, WholeFit
+from mercer.held_out.fold_fits import FoldFit
 from mercer.selection.cells import Cells
 from mercer.selection.grids import FALLING, PRICES, RISING, price_of, without
 
@@ -117,7 +117,7 @@ class SearchGap:
         """Which prices a point names."""
         return {name: True for name in _ONE_PRICE if isinstance(params.get(self._prefix + name), Real)}
 
-    def put(self, point: int, fold: int, machine: Any, fit: FoldFit | WholeFit, y: Any) -> None:
+    def put(self, point: int, fold: int, machine: Any, fit: FoldFit, y: Any) -> None:
         """A fit of a fold, and the targets of its held-out samples."""
         if self._reason:
             return

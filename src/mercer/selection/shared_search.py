@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Hashable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from mercer.arrays import n_samples, stack
 from mercer.data.sameness import grouped, key_of_params
-from mercer.held_out.fold_fits import FoldFit, WholeFit, affordable, fit_folds
+from mercer.held_out.fold_fits import FoldFit, affordable, fit_folds
 from mercer.held_out.folds import SharedFolds, shares
 from mercer.selection.grids import OF_KERNELS, PRICES, prefix_and_machine, without
 from mercer.selection.scoring import NeedsModel, asks_predictions_only, score_of_values
 from mercer.selection.steps import Steps
-from mercer.tables.frame import part_of
 
 if TYPE_CHECKING:
     from mercer.selection.search import Search
+
+# Why fits of many small pairs of classes share nothing; nor do they start from another solution, pair by pair.
+MANY_PAIRS = "a fit solves its many pairs of classes in one call"
 
 
 class SharedSearch:
@@ -65,9 +65,25 @@ class SharedSearch:
     def _refusal(self, point: int) -> str | None:
         try:
             estimator = self._search.at(point)
-            return Steps.refusal(estimator) or shares(prefix_and_machine(estimator)[1])
+            machine = prefix_and_machine(estimator)[1]
+            return Steps.refusal(estimator) or shares(machine) or self._many_pairs(machine)
         except (TypeError, ValueError) as error:
             return str(error)
+
+    def _many_pairs(self, machine: Any) -> str | None:
+        """Refuse machines of at least 15 pairs of classes with up to 200 samples each (benchmarks/compare_tables.py).
+
+        One call for all pairs of a fit costs less than a step in Python for each of them.
+        """
+        search = self._search
+        if getattr(machine, "multiclass", "") != "ovo" or search.sample_weight is not None:
+            return None
+        many = self._n_classes > 5 and len(search.y) <= 100 * self._n_classes
+        return MANY_PAIRS if many and machine._kernel().accepts != "gram" else None
+
+    @cached_property
+    def _n_classes(self) -> int:
+        return len(np.unique(np.asarray(self._search.y)))
 
     def _reading(self, point: int) -> Hashable:
         """A key that is equal for points whose samples are read in the same way."""
@@ -103,31 +119,9 @@ class SharedSearch:
         for fold in shared.folds:
             if fold.error is not None:
                 self._fail(groups, [fold.number], fold.error)
-        by_pairs = getattr(self._machine(groups[0][0]), "multiclass", "") == "ovo"
-        if by_pairs and self._search.sample_weight is None and _has_many_small_pairs(shared):
-            self.words.append("samples, read once for each fold; a fit solves its many pairs of classes in one call")
-            self._fit_whole(shared, groups)
-            return
         self.words.append(words)
         batches = [[(point, self._machine(point)) for point in group] for group in groups]
         fit_folds(shared, batches, self, self._search.n_threads, self._search.budget)
-
-    def _fit_whole(self, shared: SharedFolds, groups: list[list[int]]) -> None:
-        """Machine by machine: one call for all pairs of classes costs less than a step in Python for each of them."""
-        labels = np.asarray(shared.whole.target.labels)[shared.whole.merged.y][shared.rows]
-        for fold in shared.folds:
-            X, rest = part_of(shared.whole.X, fold.train), part_of(shared.whole.X, fold.test)
-            for point in (point for group in groups for point in group):
-                if fold.fit is None or not self.wanted(point, fold.number):
-                    continue
-                begun = time.perf_counter()
-                try:
-                    machine = clone(self._machine(point)).fit(X, labels[fold.train])
-                    fit = WholeFit(machine, machine._decision(rest), time.perf_counter() - begun)
-                except Exception as error:  # whatever a user's kernel raises belongs to its cell
-                    self.failed(point, fold.number, error)
-                else:
-                    self.told(point, fold.number, fit)
 
     def _fail(self, groups: Sequence[list[int]], folds: Iterable[int], error: BaseException) -> None:
         cells = self._search.cells
@@ -141,7 +135,7 @@ class SharedSearch:
     def wanted(self, name: int, fold: int) -> bool:
         return not self._needs_model and self._search.wanted(name, fold)
 
-    def told(self, name: int, fold: int, fit: FoldFit | WholeFit) -> None:
+    def told(self, name: int, fold: int, fit: FoldFit) -> None:
         search, cells, machine = self._search, self._search.cells, self._machine(name)
         try:
             zero, unit = self._units.get(fold, (0.0, 1.0))
@@ -198,12 +192,6 @@ class SharedSearch:
         X, y = stack(left, steps.transform(search.samples(fold))), steps.target(y)
         split = (np.arange(len(train)), np.arange(len(train), len(order)))
         return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
-
-
-def _has_many_small_pairs(shared: SharedFolds) -> bool:
-    """Whether a fit is of at least 15 pairs of classes with up to 200 samples each (`benchmarks/compare_tables.py`)."""
-    k = len(getattr(shared.whole.target, "labels", ()))
-    return not shared.whole.precomputed and k > 5 and len(shared.rows) <= 100 * k
 
 
 def _twins(machine: Any) -> bool:

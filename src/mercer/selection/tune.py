@@ -42,7 +42,7 @@ from mercer.selection.result import TuningResult, best_of, cheapest_of, chosen
 from mercer.selection.scoring import SOFT, counts_mistakes, ends_of, scorer_of, scorer_of_queries
 from mercer.selection.search import Search, fit_fold_by_fold
 from mercer.selection.search_gap import SearchGap
-from mercer.selection.shared_search import SharedSearch
+from mercer.selection.shared_search import MANY_PAIRS, SharedSearch
 from mercer.selection.steps import Steps
 from mercer.tables.estimator import Tabular
 from mercer.tables.frame import Frame, frame_of
@@ -268,7 +268,7 @@ def _run(search: Search) -> str:
         words.update(dict.fromkeys(together.words))
         for group, reason in rest:
             words[f"not shared: {reason}"] = None
-            fit_fold_by_fold(search, group)
+            fit_fold_by_fold(search, group, warm_start=reason != MANY_PAIRS)
         again = set(search.cells.revive())
         left = [kept for group in left if (kept := [k for k in group if k in again])]
     return "; ".join(words)

@@ -1,6 +1,6 @@
 """What block decomposition and the joint machines' block ascent share.
 
-The sizes of blocks, when a loop gives up, what it reports, and the error if numbers overflow.
+How much memory a block may take, when a loop gives up, what it reports, and the error if numbers overflow.
 """
 
 from __future__ import annotations
@@ -14,15 +14,8 @@ from mercer.arrays import Floats
 from mercer.gram.gram import Gram
 from mercer.solution import Words
 
-# Variables (samples, for the joint machines) of a block, if the problem has more than one block.
-BLOCK = 1024
 # Smaller blocks gain so little that the loop would wrongly take that for a stall; a block of 16 takes 2 kB.
 _SMALLEST_BLOCK = 16
-# The share of a block that may come from the last one.
-KEPT_SHARE = 0.5
-# A block is solved to this share of the current violation, in at most this many steps per variable.
-INNER_SHARE = 0.3
-INNER_STEPS = 20
 # A loop gives up after this many outer steps in a row without a measurable gain of the dual value.
 _PATIENCE_STEPS = 5
 # The number of outer steps over which small gains are judged.

@@ -17,7 +17,7 @@ from mercer.cli.main import main
 
 X, y = load_iris(return_X_y=True)
 NAMES = np.array(['a"b\n', "c?*/??/", "d\\é"])
-TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double, "fixed32": ctypes.c_int32}
+TYPES = {"float32": ctypes.c_float, "float64": ctypes.c_double}
 COMPILER = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-shared", "-fPIC"]
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile the file with")
 
@@ -56,20 +56,17 @@ class Compiled:
 
     def __init__(self, library, name, dtype, text, n_outputs):
         self.library, self.name, self.dtype, self.n_outputs = library, name, TYPES[dtype], n_outputs
-        find = re.compile(rf"{name.upper()}_(FRACTION|OUTPUT)_BITS (-?\d+)")
-        bits = {kind: int(value) for kind, value in find.findall(text)}
-        self.scale, self.unit = 2.0 ** bits.get("FRACTION", 0), 2.0 ** bits.get("OUTPUT", 0)
         self.returns = re.search(rf"^(.*?) ?\*?{name}_predict\(", text, re.MULTILINE)
 
     def rows(self, X):
-        return np.ascontiguousarray(np.rint(X * self.scale) if self.scale != 1 else X, dtype=self.dtype)
+        return np.ascontiguousarray(X, dtype=self.dtype)
 
     def decisions(self, X):
         out = np.zeros((len(X), self.n_outputs), dtype=self.dtype)
         decide, kind = getattr(self.library, f"{self.name}_decision"), ctypes.POINTER(self.dtype)
         for x, f in zip(self.rows(X), out, strict=True):
             decide(x.ctypes.data_as(kind), f.ctypes.data_as(kind))
-        return out / self.unit
+        return out
 
     def labels(self, X, text):
         predict, kind = getattr(self.library, f"{self.name}_predict"), ctypes.POINTER(self.dtype)
@@ -114,28 +111,26 @@ def compare(models, dtype, n, folder, close):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("dtype", "close"), [("float32", 3e-5), ("fixed32", 1e-4)])
-def test_labels_and_values(dtype, close, tmp_path):
-    wanted_of = MODELS if dtype == "fixed32" else MODELS | CANCELLING
-    compare({name: make() for name, make in wanted_of.items()}, dtype, 200, tmp_path, close)
+def test_labels_and_values(tmp_path):
+    models = {name: make() for name, make in (MODELS | CANCELLING).items()}
+    compare(models, "float32", 200, tmp_path, 3e-5)
 
 
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 1e-4), ("fixed32", 1e-4)])
+@pytest.mark.parametrize(("dtype", "close"), [("float64", 1e-12), ("float32", 1e-4)])
 def test_ten_thousand_rows_of_every_machine(dtype, close, tmp_path):
-    models = {name: make() for name, make in (MODELS if dtype == "fixed32" else MODELS | CANCELLING | OTHERS).items()}
+    models = {name: make() for name, make in (MODELS | CANCELLING | OTHERS).items()}
     compare(models, dtype, 10_000, tmp_path, close)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "fixed32"])
-def test_columns_far_from_zero_keep_the_digits_of_their_differences(dtype, tmp_path):
+def test_columns_far_from_zero_keep_the_digits_of_their_differences(tmp_path):
     far = np.array([1e4, 0.0, -3e3, 1e4])
     scaled = make_pipeline(StandardScaler(), mercer.SVC(C=5)).fit(X + far, y)
     models = {"plain": mercer.SVC(C=5, gamma=0.25).fit(X + far, y), "scaled": scaled}
     rows = (np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), (300, 4)) + far).astype(np.float32)
-    for name, file in compiled(models, dtype, tmp_path).items():
+    for name, file in compiled(models, "float32", tmp_path).items():
         truth = wanted(models[name], rows.astype(np.float64))
         np.testing.assert_allclose(file.decisions(rows.astype(np.float64)), truth, atol=2e-3)
         sure = np.abs(truth).min(axis=1) > 2e-3
@@ -145,31 +140,25 @@ def test_columns_far_from_zero_keep_the_digits_of_their_differences(dtype, tmp_p
 
 def test_the_file_says_how_far_it_is_from_python(tmp_path):
     models = {"own": mercer.SVC(C=5, kernel="laplacian").fit(X, y)}
-    for dtype, most in (("float32", 1e-5), ("fixed32", 1e-3)):
-        text = mercer.export_c(models["own"], dtype=dtype)
-        told, n = re.search(r"at most (\S+) of the largest at (\d+) rows tried", text).groups()
-        rows = models["own"].support_vectors_.astype(np.float32).astype(np.float64)
-        (tmp_path / dtype).mkdir()
-        file = compiled(models, dtype, tmp_path / dtype)["own"]
-        truth = wanted(models["own"], rows)
-        off = (np.abs(file.decisions(rows) - truth).max(axis=0) / np.abs(truth).max(axis=0)).max()
-        assert int(n) > 30
-        assert off / 20 <= float(told) <= most
+    told, n = re.search(r"at most (\S+) of the largest at (\d+) rows tried", mercer.export_c(models["own"])).groups()
+    rows = models["own"].support_vectors_.astype(np.float32).astype(np.float64)
+    file = compiled(models, "float32", tmp_path)["own"]
+    truth = wanted(models["own"], rows)
+    off = (np.abs(file.decisions(rows) - truth).max(axis=0) / np.abs(truth).max(axis=0)).max()
+    assert int(n) > 30
+    assert off / 20 <= float(told) <= 1e-5
 
 
-@pytest.mark.parametrize(
-    ("scale", "kernel", "dtype"),
-    [
-        ([1e6, 1.0, 1e-4, 1.0], "linear", "fixed32"),
-        (1e-30, kernels.Gaussian(gamma=1e59), "fixed32"),
-        (1e30, kernels.Gaussian(gamma=1e-61), "float32"),
-    ],
-)
-def test_too_few_bits_are_refused(scale, kernel, dtype):
-    model = mercer.SVC(kernel=kernel).fit(X * scale, y > 0)
+def test_too_few_bits_are_refused():
+    model = mercer.SVC(kernel=kernels.Gaussian(gamma=1e-61)).fit(X * 1e30, y > 0)
     with pytest.raises(ValueError, match="too coarse for this model"):
-        mercer.export_c(model, dtype=dtype)
+        mercer.export_c(model, dtype="float32")
     mercer.export_c(model, dtype="float64")
+
+
+def test_rows_to_try_have_the_columns_of_the_model():
+    with pytest.raises(ValueError, match="X has 2 columns"):
+        mercer.export_c(mercer.LinearSVC().fit(X, y), X=X[:, :2])
 
 
 def told_end(text):
@@ -217,31 +206,6 @@ def test_beyond_what_the_file_says_float_does_overflow(tmp_path):
     assert not np.isfinite(file.decisions(np.full((1, 4), 1e3 * end))).all()
 
 
-def test_fixed_point_has_room_for_the_rows_of_a_linear_machine(tmp_path):
-    large = 1e4 * (X - X.mean(axis=0))
-    model = mercer.LinearSVC(C=1e-6).fit(large, y)
-    with pytest.raises(ValueError, match="X=rows"):
-        mercer.export_c(model, dtype="fixed32")
-    with pytest.raises(ValueError, match="X has 2 columns"):
-        mercer.export_c(model, dtype="fixed32", X=large[:, :2])
-    flat = mercer.compress(mercer.SVC(kernel="linear").fit(large, y))  # is left with its weights alone
-    with pytest.raises(ValueError, match="X=rows"):
-        mercer.export_c(flat, dtype="fixed32")
-    for name, one, rows in (
-        ("large", model, large),
-        ("small", mercer.LinearSVC(C=1e6).fit(large * 1e-8, y), large * 1e-8),
-    ):
-        text = mercer.export_c(one, tmp_path / f"{name}.c", dtype="fixed32", name=name, X=rows)
-        assert float(re.search(r"between -(\S+) and", text)[1]) >= np.abs(rows).max()
-        run = [*COMPILER, str(tmp_path / f"{name}.c"), "-o", str(tmp_path / f"{name}.so")]
-        assert subprocess.run(run, capture_output=True).returncode == 0
-        file = Compiled(ctypes.CDLL(str(tmp_path / f"{name}.so")), name, "fixed32", text, 3)
-        truth = one.decision_function(rows)
-        np.testing.assert_allclose(file.decisions(rows), truth, atol=1e-3 * np.abs(truth).max())
-        sure = np.sort(truth, axis=1)[:, -1] - np.sort(truth, axis=1)[:, -2] > 2e-3 * np.abs(truth).max()
-        np.testing.assert_array_equal(file.labels(rows, file.returns[1])[sure], one.predict(rows)[sure])
-
-
 def test_labels_beyond_long_long():
     text = mercer.export_c(mercer.SVC().fit(X, np.array([0, 2**64 - 1], dtype=np.uint64)[(y > 0).astype(int)]))
     assert "static const unsigned long long model_labels[2]" in text
@@ -263,7 +227,7 @@ def test_nothing_in_a_label_ends_a_string():
         (lambda: make_pipeline(RobustScaler(), mercer.SVC()).fit(X, y), {}, TypeError, "not RobustScaler"),
         (lambda: StandardScaler().fit(X), {}, TypeError, "no machine of mercer's"),
         (lambda: mercer.SVC(kernel=kernels.Matern()).fit(X, y), {}, TypeError, "cannot compute the kernel Matern"),
-        (lambda: mercer.SVC(kernel="poly").fit(X, y), {"dtype": "fixed32"}, TypeError, "in fixed point there are"),
+        (lambda: mercer.SVC().fit(X, y), {"dtype": "fixed32"}, ValueError, "must be one of 'float32', 'float64'"),
         (lambda: mercer.SVC(kernel="linear").fit(X * 1e30, y), {}, ValueError, "beyond float32"),
         (
             lambda: mercer.SVC(kernel=kernels.Polynomial(degree=10**9, gamma=1e-9)).fit(X, y),

@@ -11,7 +11,7 @@ import pytest
 
 from mercer import SVC
 from mercer.certificates.dual import certify
-from mercer.gram import gram_for
+from mercer.gram import blocks, gram_for
 from mercer.gram.host_field import HostField
 from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.tiled_field import TiledField
@@ -72,7 +72,7 @@ def nest(monkeypatch):
         monkeypatch.setattr(KernelMatrix, "outer_rows", outer)
         monkeypatch.setattr(decomposition, "BLOCK", block)
         monkeypatch.setattr(decomposition, "_ONE_BLOCK_VARIABLES", block)
-        monkeypatch.setattr(decomposition, "_LARGEST_BLOCK", 2 * block)
+        monkeypatch.setattr(blocks, "_LARGEST_BLOCK", 2 * block)
 
     return ask
 

@@ -1,1 +1,1 @@
-"""Rows in chunks, each computed on by the worker that has it: what a process pool and a cluster share."""
+"""Rows in chunks, each computed on where it is: what rows in files and a Dask cluster share."""

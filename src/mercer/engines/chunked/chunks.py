@@ -56,6 +56,10 @@ class Chunks:
 
     # --- what an engine brings ---------------------------------------------------------------------------------------
 
+    def threads(self, n_threads: int) -> int:
+        """Threads of a verb where this process has `n_threads`: a worker has one core for each of its tasks."""
+        return 1
+
     @abstractmethod
     def call(
         self, verb: Callable[..., T], which: Sequence[int], each: Sequence[tuple[Any, ...]], common: Any

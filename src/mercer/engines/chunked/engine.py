@@ -34,7 +34,7 @@ class ChunkedEngine(Engine):
 
     def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
         assert isinstance(X, ChunkedSamples)
-        return ChunkedRows(X if which is None else X.take(which), centre)
+        return ChunkedRows(X if which is None else X.take(which), n_threads, centre)
 
     def cross(
         self,
@@ -61,11 +61,11 @@ class ChunkedEvaluation:
 
     def add(self, out: Floats, X: Any, n_threads: int) -> None:
         if len(out):
-            out += X.chunks.per_row(verbs.evaluate, X.places, self._common)
+            out += X.chunks.per_row(verbs.evaluate, X.places, (*self._common, X.chunks.threads(n_threads)))
 
 
 class ChunkedCross:
-    """`Cross` whose passes are the workers': each returns its sums, which are added in one order."""
+    """`Cross` whose passes go over chunks: each returns its sums, which are added in one order."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class ChunkedCross:
     ) -> None:
         self._here = HostCross(kernel, landmarks, list, 0, n_threads, K_MM)  # for what is about landmarks alone
         self.kernel, self.m = kernel, self._here.m
-        self._chunks, self._landmarks = chunks, landmarks
+        self._chunks, self._landmarks, self._n_threads = chunks, landmarks, n_threads
         self._held: list[tuple[Any, Any]] | None = None
 
     @property
@@ -114,8 +114,11 @@ class ChunkedCross:
             self._held = self._held or [_by_chunks(chunk) for chunk in self._chunks()]
             held = self._held
         K_MM = self._here.K_MM if self.kernel.accepts == "gram" else None
-        common = (self.kernel, self._landmarks, K_MM, name, *options)
-        parts = [chunks.sum(verbs.cross, each, common, combine) for chunks, each in held]
+        common, asked = (self.kernel, self._landmarks, K_MM), (name, *options)
+        parts = [
+            chunks.sum(verbs.cross, each, (*common, chunks.threads(self._n_threads), *asked), combine)
+            for chunks, each in held
+        ]
         total = parts[0]
         for part in parts[1:]:
             total = combine(total, part)

@@ -68,6 +68,10 @@ class ChunkedGram:
         self._known: dict[str, Any] = {"refuted": False, "reached": 0.0} if known is None else known
 
     @property
+    def _verb_threads(self) -> int:
+        return self.X.chunks.threads(self.n_threads)
+
+    @property
     def centre(self) -> Floats:
         """What all workers, and this machine, take rows about, so that their values agree: the mean of some rows.
 
@@ -136,7 +140,7 @@ class ChunkedGram:
     @property
     def reach(self) -> Floats:
         found = self.X.chunks.per_row(
-            verbs.reach, self.X.places, (self.kernel, self.centre, bool(self._known["refuted"]))
+            verbs.reach, self.X.places, (self.kernel, self.centre, bool(self._known["refuted"]), self._verb_threads)
         )
         if self.positive_definite == "yes" or self._fused[0]:
             return np.asarray(found)
@@ -151,7 +155,7 @@ class ChunkedGram:
         J = np.flatnonzero(coefficients)
         if len(J) == 0:
             return np.zeros(self.n if rows is None else len(rows))
-        common = self.kernel, self.centre, self.X.host(J), coefficients[J], level
+        common = self.kernel, self.centre, self.X.host(J), coefficients[J], level, self._verb_threads
         return np.asarray(self.X.chunks.per_row(verbs.errors, self.X.at(rows), common))
 
     # --- values ------------------------------------------------------------------------------------------------------
@@ -159,7 +163,8 @@ class ChunkedGram:
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         return self._product(coefficients, rows, dtype)[0]
 
-    products = product
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        return self._product(C, rows, dtype)[0]
 
     def _product(
         self, C: Floats, rows: Indices | None, level: Precision, *, proven: bool = False
@@ -177,7 +182,8 @@ class ChunkedGram:
     def _some_products(self, Z: Any, C: Floats, rows: Indices | None, level: Precision, proven: bool) -> Ball:
         chunks, places = self.X.chunks, self.X.at(rows)
         each = chunks.masked(places)
-        common = self.kernel, self.centre, bool(self._known["refuted"]), Z, np.ascontiguousarray(C), level, proven
+        refuted, C = bool(self._known["refuted"]), np.ascontiguousarray(C)
+        common = self.kernel, self.centre, refuted, Z, C, level, proven, self._verb_threads
         found = chunks.map(verbs.products, each, common)
         self._known["reached"] = max([self._known["reached"], *(reached for _, (*_, reached) in found)])
         value = chunks.gathered(each, [(k, part[0]) for k, part in found], places)

@@ -27,8 +27,9 @@ class ChunkedRows:
 
     descent = None
 
-    def __init__(self, X: ChunkedSamples, centre: Floats | None = None) -> None:
-        self._X, self._centre, self._place = X, centre, partial(rows_for, n_threads=1, centre=centre)
+    def __init__(self, X: ChunkedSamples, n_threads: int, centre: Floats | None = None) -> None:
+        self._X, self._n_threads, self._centre = X, n_threads, centre
+        self._place = partial(rows_for, n_threads=X.chunks.threads(n_threads), centre=centre)
         self.n, self.d = X.shape
         self.stored = X.n_entries
         self.origin = 0.0 if centre is None else norm(centre)
@@ -37,7 +38,7 @@ class ChunkedRows:
         return self.some(np.arange(m))
 
     def some(self, which: Indices) -> ChunkedRows:
-        return ChunkedRows(self._X.take(which), self._centre)
+        return ChunkedRows(self._X.take(which), self._n_threads, self._centre)
 
     def _per_row(self, name: str, *options: Any) -> Any:
         return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._place, name, *options))
@@ -59,7 +60,7 @@ class ChunkedRows:
 
     def gram(self, which: Indices, others: Indices) -> Floats:
         both = np.union1d(which, others)
-        here = rows_for(self._X.host(both), 1, None, self._centre)
+        here = rows_for(self._X.host(both), self._n_threads, None, self._centre)
         return here.gram(np.searchsorted(both, which), np.searchsorted(both, others))
 
     def outer(self, which: Indices, c: Floats) -> Floats:

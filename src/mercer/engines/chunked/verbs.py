@@ -1,4 +1,4 @@
-"""What a worker does with its chunk of rows: pure functions of the chunk and of what is sent along, on one thread.
+"""Verbs on a chunk of rows: pure functions of the chunk and of what is sent along.
 
 `some` says which of the chunk's rows are meant, in ascending order. Kernel values, and the bounds on their errors, are
 those of `KernelMatrix` on these rows and the ones they are multiplied with, about one centre for all chunks.
@@ -30,9 +30,9 @@ from mercer.kernels.matrices import dense, squared_lengths
 from mercer.problems.least_squares import LeastSquares
 
 T = TypeVar("T")
-# Rows that are copied beside the others of a product at a time; a worker needs memory for a few such copies.
+# Rows that are copied beside the others of a product at a time; a verb needs memory for a few such copies.
 _STRIP_ROWS = 65_536
-# Bytes that a worker's Gram may plan with: it streams, and keeps no row of K.
+# Bytes that a chunk's Gram may plan with: it streams, and keeps no row of K.
 _BUDGET = 1 << 30
 # Which rows of a chunk: all, a few by their numbers, or many by a bit for each.
 Some = NDArray[np.int32] | NDArray[np.uint8] | None
@@ -174,14 +174,23 @@ def _strips(X: Any, some: Some) -> Any:
 
 
 def products(
-    X: Any, some: Some, kernel: Kernel, centre: Floats, refuted: bool, Z: Any, C: Floats, level: Precision, proven: bool
+    X: Any,
+    some: Some,
+    kernel: Kernel,
+    centre: Floats,
+    refuted: bool,
+    Z: Any,
+    C: Floats,
+    level: Precision,
+    proven: bool,
+    n_threads: int,
 ) -> tuple[Floats, Floats | None, float]:
     """K(rows, Z) @ C, with bounds where it is to be `proven`, and the largest reach seen of a K that is in doubt."""
     n, m = len(unpacked(some, X.shape[0])), len(C)
     value, error = np.zeros((n, *C.shape[1:])), np.zeros((n, *C.shape[1:])) if proven else None
     reached = 0.0
     for part, at in _strips(X, some):
-        gram = KernelMatrix.of(kernel, stack(part, Z), _BUDGET, 1, centre=centre).streamed()
+        gram = KernelMatrix.of(kernel, stack(part, Z), _BUDGET, n_threads, centre=centre).streamed()
         if refuted:
             gram.refute()
         here = at.stop - at.start
@@ -195,14 +204,16 @@ def products(
     return value, error, reached
 
 
-def errors(X: Any, some: Some, kernel: Kernel, centre: Floats, Z: Any, c: Floats, level: Precision) -> Floats:
+def errors(
+    X: Any, some: Some, kernel: Kernel, centre: Floats, Z: Any, c: Floats, level: Precision, n_threads: int
+) -> Floats:
     """Bounds that hold for values of every matrix about this centre, whichever way it computes them."""
     out = np.empty(len(unpacked(some, X.shape[0])))
     for part, at in _strips(X, some):
         both, here = stack(part, Z), at.stop - at.start
-        prepared = PreparedSamples.of(kernel, both, 1, centre)
+        prepared = PreparedSamples.of(kernel, both, n_threads, centre)
         if prepared is None or level == EXACT:
-            gram = KernelMatrix.of(kernel, both, _BUDGET, 1, centre=centre).streamed()
+            gram = KernelMatrix.of(kernel, both, _BUDGET, n_threads, centre=centre).streamed()
             out[at] = gram.errors(np.concatenate([np.zeros(here), c]), np.arange(here), level)
         else:
             sizes = prepared.sizes
@@ -210,21 +221,23 @@ def errors(X: Any, some: Some, kernel: Kernel, centre: Floats, Z: Any, c: Floats
     return out
 
 
-def reach(X: Any, some: Some, kernel: Kernel, centre: Floats, refuted: bool) -> Floats:
+def reach(X: Any, some: Some, kernel: Kernel, centre: Floats, refuted: bool, n_threads: int) -> Floats:
     parts = []
     for part, _ in _strips(X, some):
-        gram = KernelMatrix.of(kernel, part, _BUDGET, 1, centre=centre)
+        gram = KernelMatrix.of(kernel, part, _BUDGET, n_threads, centre=centre)
         if refuted:
             gram.refute()
         parts.append(gram.reach)
     return np.concatenate([np.empty(0), *parts])
 
 
-def evaluate(X: Any, some: Some, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None) -> Floats:
+def evaluate(
+    X: Any, some: Some, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None, n_threads: int
+) -> Floats:
     """f of the rows, a column for each output."""
     part = rows(X, some)
     out = np.zeros((part.shape[0], coefficients.shape[1]))
-    BlockEvaluation(kernel, vectors, coefficients, columns).add(out, part, 1)
+    BlockEvaluation(kernel, vectors, coefficients, columns).add(out, part, n_threads)
     return out
 
 
@@ -266,11 +279,20 @@ def least_squares(X: Any, some: Some, problem: LeastSquares) -> Sums:
 
 
 def cross(
-    X: Any, some: Some, Y: Floats, weight: Floats, kernel: Kernel, landmarks: Any, K_MM: Any, name: str, *options: Any
+    X: Any,
+    some: Some,
+    Y: Floats,
+    weight: Floats,
+    kernel: Kernel,
+    landmarks: Any,
+    K_MM: Any,
+    n_threads: int,
+    name: str,
+    *options: Any,
 ) -> Any:
     """A verb of `Cross` on these samples alone."""
     chunk = Chunk(rows(X, some), Y, weight)
-    return getattr(HostCross(kernel, landmarks, lambda: [chunk], 0, 1, K_MM), name)(*options)
+    return getattr(HostCross(kernel, landmarks, lambda: [chunk], 0, n_threads, K_MM), name)(*options)
 
 
 def add_totals(a: Totals, b: Totals) -> Totals:

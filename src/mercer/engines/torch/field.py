@@ -1,21 +1,22 @@
-"""The state of a solve whose kernel values are a device's: values and their sums are computed there.
+"""The state of a solve whose kernel values are a device's.
 
-β, u = Kβ and the choice of working sets stay on this machine. A number per row crosses the bus in a round, in less time
-than a device takes to start the dozens of kernels that choose there (16 to 30 µs each; NVIDIA H200: 0.5 ms a round
-instead of 2.5 ms). Pair steps are the core's: 0.8 µs each, 1.8 µs in one kernel of the device (1,024 variables).
+The values and their sums are computed there. With Triton, one equality and many variables the device takes whole rounds
+by itself, with β and u (device_rounds.py). Else β, u = Kβ and the choice of working sets are the host's, and pair steps
+the core's: a number per row crosses the bus in a round, in less time than a device takes to start the dozens of torch's
+kernels that choose there (16 to 30 µs each; NVIDIA H200: 0.5 ms a round instead of 2.5 ms).
 """
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.arrays import Floats, Indices, Precision, Values
 from mercer.engines.torch import fused
-from mercer.engines.torch.ahead import Ahead, OfSamples
+from mercer.engines.torch.device_rounds import DeviceRounds, OfSamples
 from mercer.engines.torch.numbers import dtype_of, places, to_device, to_host, torch
+from mercer.gram.blocks import Rounds
 from mercer.gram.host_field import HostField
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 
 # Rows times features below which a pass over all rows takes less time than to find out which could be dropped.
 _FEWEST_NUMBERS = 3_000_000
-# Variables from which on the device takes rounds by itself.
-_FEWEST_VARIABLES = 30_000
+# Variables from which on the device takes rounds by itself; and from which on it goes on with its largest blocks where
+# free variables crowd them, since larger ones of the host take longer (mixture of a million: 25 ms instead of 8).
+_FEWEST_VARIABLES, _MANY_VARIABLES = 30_000, 150_000
 # Rounds that the device takes before the loop drops variables and looks at its limits: so many that all together choose
 # among this many variables, within these ends (NVIDIA H200: about 0.2 s). They are counted, not timed, so that the same
 # fit has the same bits on a busy host too.
@@ -44,30 +46,40 @@ class TorchField(HostField):
         self._samples = gram.prepared_rows(None, self._dtype)
         self._place_of = self.rows.copy()  # where the samples have an active row
         self._pinned: dict[str, Any] = {}
-        self._ahead: Ahead | None = None
+        self._there: DeviceRounds | None = None
+        self._away = 0  # rounds since β and u were brought to the device; 0 where they are here
         single = fused.available(gram.like) and self._dtype == torch.float32
         if single and len(problem.totals) == 1 and problem.n_variables >= _FEWEST_VARIABLES:
-            self._ahead = self._on_active()
+            self._there = self._on_active()
 
-    def _on_active(self) -> Ahead:
+    def _on_active(self) -> DeviceRounds:
         """Rounds on the active variables."""
         problem, active = self.problem, self.active if self.shrunk else slice(None)
         p, lower, upper, d = (values[active] for values in (problem.p, problem.lower, problem.upper, problem.d))
         row = self._place_of[problem.row[active]] if problem.twins else None
-        source = OfSamples(self.gram, self._samples)
-        return Ahead(source, (p, lower, upper, d), row, self.gram.like, self._ahead)
+        source, many = OfSamples(self.gram, self._samples), problem.n_variables >= _MANY_VARIABLES
+        return DeviceRounds(source, (p, lower, upper, d), row, self.gram.like, keeps_crowded=many)
 
-    def advance(self, tol: float, most: int, seconds: float) -> int:
-        if self._ahead is None or self._ahead.over:
-            return 0
-        end = time.monotonic() + seconds
-        rounds = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
-        beta, u = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
-        taken, _ = self._ahead.run(beta, u, tol, most, rounds, end)
+    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
+        if self._there is None or self._there.over:
+            return None
+        if not self._away:
+            self._own = (self.beta[self.active], self.u[self.rows]) if self.shrunk else (self.beta, self.u)
+            self._there.start(*self._own)
+        found = self._there.rounds(count, size, share, least, most)
+        if found is None:
+            return None
+        self._away += count
+        alone = min(max(_VARIABLES_ALONE // max(1, len(self.active)), _FEWEST_ROUNDS), _MOST_ROUNDS)
+        return found._replace(enough=self._away >= alone)
+
+    def settle(self) -> None:
+        if self._there is None or not self._away:
+            return
+        self._there.settle()
         if self.shrunk:
-            self.beta[self.active], self.u[self.rows] = beta, u
-        self._ends = None
-        return taken
+            self.beta[self.active], self.u[self.rows] = self._own
+        self._away, self._ends = 0, None
 
     def move(self, J: Indices, beta: Floats) -> None:
         delta = beta - self.beta[J]
@@ -105,8 +117,8 @@ class TorchField(HostField):
 
     def _follow(self) -> None:
         """Rounds go on with the variables that are active now."""
-        if self._ahead is not None and not self._ahead.over:
-            self._ahead = self._on_active()
+        if self._there is not None and not self._there.over:
+            self._there = self._on_active()
 
     def _at(self, rows: Indices) -> Any:
         """The samples of some active rows."""

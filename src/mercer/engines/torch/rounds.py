@@ -270,15 +270,15 @@ class Chooser:
             )  # fmt: skip
         return self.rows
 
-    def step(self, K: Any, beta: Any, u: Any, share: float, least: float) -> Any:
+    def step(self, K: Any, beta: Any, u: Any, share: float, least: float, most: int) -> Any:
         """Pair steps on the block, whose K is given; what they change, of the places and number in `moved`.
 
-        They end where a share of the distance of the ends is left, or `least`, or after twenty for each variable.
+        They end where a share of the distance of the ends is left, or `least`, or after `most` for each variable.
         """
         with on(K):
             _pair_steps[(1,)](
                 K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
-                self._work, self.told, share, least, 20 * self.size, Q=self.size, num_warps=WARPS,
+                self._work, self.told, share, least, most * self.size, Q=self.size, num_warps=WARPS,
             )  # fmt: skip
         return self.change
 

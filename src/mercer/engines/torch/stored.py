@@ -12,9 +12,10 @@ import numpy as np
 
 from mercer.arrays import Floats, Values
 from mercer.engines.torch import fused
-from mercer.engines.torch.ahead import Ahead, OfStored
+from mercer.engines.torch.device_rounds import DeviceRounds, OfStored
 from mercer.engines.torch.numbers import floats, places, to_device, to_host, torch
 from mercer.engines.torch.rounds import add_rows
+from mercer.gram.blocks import BLOCK, BlockSize, take_rounds
 from mercer.gram.gram import Variables
 from mercer.gram.stored_gram import HostRounded
 
@@ -58,8 +59,9 @@ class TorchRounded:
         one_sum = len(beta) == len(u) and not box.group.any()
         if one_sum and len(u) >= _FEWEST_ROWS and fused.available(self.K):
             with self._stream():
-                ahead = Ahead(OfStored(self.K), box[:4], None, self.K)
-                taken, violation = ahead.run(beta, u, tol, most, deadline=end)
+                there = DeviceRounds(OfStored(self.K), box[:4], None, self.K, keeps_crowded=True)
+                there.start(beta, u)
+                taken, violation = take_rounds(there, BlockSize(BLOCK, len(u)), tol, most, end)
                 u[:] = begun + self.product(beta - before)  # one sum: what is known of its errors says so
             if not np.isfinite(u).all():
                 taken, beta[:], u[:] = 0, before, begun

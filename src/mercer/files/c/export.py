@@ -1,5 +1,5 @@
 """`mercer.export_c`: a machine as one C99 file that predicts as Python does, without heap and without libraries beyond
-<math.h>, or without that one in fixed point.
+<math.h>.
 
 The file has constant tables and two functions, NAME_decision and NAME_predict. Sums over vectors are compensated
 (Kahan), so that float32 loses what kernel values lose, and no more.
@@ -17,7 +17,6 @@ import numpy as np
 import mercer
 from mercer.arrays import Floats, is_sparse
 from mercer.files.atomic_write import replacing
-from mercer.files.c.fixed_point import fixed_point_body, fixed_point_outputs
 from mercer.files.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
 from mercer.files.exported_parts import LARGEST_DIFFERENCE, Parts, checked_name, in_parts, prepared_rows
 from mercer.kernels import Recipe
@@ -26,7 +25,7 @@ from mercer.kernels.recipe import ended
 
 # The largest degree of a polynomial, which a C file writes as a product.
 _MOST_FACTORS = 100
-DTYPES = ("float32", "float64", "fixed32")
+DTYPES = ("float32", "float64")
 
 
 def export_c(
@@ -42,7 +41,7 @@ def export_c(
     ``NAME_decision(x, f)`` computes the machine's outputs (f of two classes or of a novelty detector, a value for each
     pair of classes or each class, the numbers of a regression), and ``NAME_predict(x)`` returns the label: an integer,
     a string, or ±1 for novelty; the number of a regression with one output. The file uses no heap. Its only library is
-    <math.h>, for exp, tanh and sqrt where the kernel needs them; fixed point needs none.
+    <math.h>, for exp, tanh and sqrt where the kernel needs them.
 
     Parameters
     ----------
@@ -52,16 +51,13 @@ def export_c(
         polynomial, Gaussian, Laplacian, sigmoid, cosine, and multiples of one of them.
     path : str or path-like, optional
         The file to write; without one, only the text is returned.
-    dtype : {"float32", "float64", "fixed32"}, default="float32"
-        What rows are, and what is computed with: float, double, or 32-bit integers that stand for numbers, for
-        processors without floating point. In fixed point there are linear, Gaussian and Laplacian kernels;
-        NAME_FIXED(v) turns a constant into such an integer, and the file says how large and how fine they are.
+    dtype : {"float32", "float64"}, default="float32"
+        What rows are, and what is computed with: float or double.
     name : str, default="model"
         What the names in the file begin with.
     X : array of shape (n_samples, n_features), optional
         Rows like those to come, such as the training samples. The file's arithmetic is tried at some of them instead of
-        the machine's own vectors, and in fixed point there is room for four times their size. A linear machine
-        without scalers keeps neither samples nor vectors, and needs them in fixed point.
+        the machine's own vectors.
 
     Returns
     -------
@@ -74,8 +70,7 @@ def export_c(
         For a model or kernel that cannot be written this way; the message names it.
     ValueError
         Where 32 bits are too few for the model: its outputs at some of its own vectors, or of X, would be off by more
-        than a hundredth of the largest. The file's first lines say by how much they are. Also where nothing tells how
-        large rows are, and fixed point has to know.
+        than a hundredth of the largest. The file's first lines say by how much they are.
 
     Notes
     -----
@@ -97,10 +92,7 @@ def export_c(
         raise TypeError(
             f"a C file cannot compute the kernel of {parts.told}: its degree is no whole number up to {_MOST_FACTORS}"
         )
-    if dtype == "fixed32":
-        body, (rows, found) = fixed_point_body(parts, name), fixed_point_outputs(parts)
-    else:
-        body, (rows, found) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
+    body, (rows, found) = _float_body(parts, name, dtype), _float_outputs(parts, dtype)
     off = parts.difference(rows, found)
     if not off <= LARGEST_DIFFERENCE:
         raise ValueError(
@@ -116,7 +108,6 @@ def export_c(
 
 
 def _head(parts: Parts, dtype: str, off: float) -> list[str]:
-    needs = "no libraries" if dtype == "fixed32" else "no library but math.h"
     n = len(parts.examples) + len(parts.around)
     tried = f"   Outputs differed from Python's by at most {off:.1e} of the largest at {n} rows tried." if n else ""
     end = _largest_entry(parts) if dtype == "float32" else None
@@ -125,7 +116,7 @@ def _head(parts: Parts, dtype: str, off: float) -> list[str]:
         f"/* {in_comment(parts.told)}; {parts.n_features} features.",
         *[tried] * bool(tried),
         *[ends] * (end is not None),
-        f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, {needs}. */",
+        f"   Written by mercer {in_comment(mercer.__version__)}: C99, {dtype}, no heap, no library but math.h. */",
     ]
 
 

@@ -1,11 +1,12 @@
-"""Block decomposition: the one loop that trains every machine with one or two variables per sample.
+"""Block decomposition: the one loop over working sets for machines with one or two variables per sample.
 
     β ← feasible;  repeat: take the worst violators and half of the last set, solve the problem restricted to them by
     sequential minimal optimisation, update u = Kβ; until the violation is at most tol  (Igel, Alg. 4.1)
 
 The loop works on a Field and sees neither kernels nor data. A small problem is one block, solved in one pass. Where a
 pass over all rows has a price of its own, working sets are nested: a large one is chosen, and the loop solves the
-problem on it, with all others held, by blocks of its own.
+problem on it, with all others held, by blocks of its own. A field on a device may take several rounds between two looks
+(`take_rounds`), with blocks of the sizes that are decided here. Searches on a stored K are solved by `Rounded.steps`.
 """
 
 from __future__ import annotations
@@ -20,31 +21,16 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, Precision, Values, inner
 from mercer.certificates.dual import certificate_of
 from mercer.gram.ball import Ball
+from mercer.gram.blocks import BLOCK, INNER_STEPS, KEPT_SHARE, BlockSize, take_rounds
 from mercer.gram.gram import Field, Gram, Provable
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Stop, StopReason
-from mercer.solvers.block_steps import (
-    BLOCK,
-    FLOOR,
-    INNER_SHARE,
-    INNER_STEPS,
-    KEPT_SHARE,
-    StallWatch,
-    largest_block,
-    overflow,
-    running_words,
-)
+from mercer.solvers.block_steps import FLOOR, StallWatch, largest_block, overflow, running_words
 from mercer.solvers.dual.newton import climb_face
 from mercer.solvers.refine import progressed
 
 # Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
 _ONE_BLOCK_VARIABLES = 2500
-# A block with more than this share of free variables has no room for new ones. Its size is doubled, up to the largest,
-# and it is solved to a smaller share of the violation, because most of its variables change little (letter at C=100:
-# 89 outer steps with 1,024 variables, 15 with more).
-_CROWDED_SHARE = 0.6
-_CROWDED_INNER_SHARE = 0.1
-_LARGEST_BLOCK = 3072
 # A nested set is solved to this share of the violation. A smaller one saves few rounds and costs kernel values: mixture
 # 50,000 (benchmarks/nested_sets.py) takes 7 rounds with 0.3, 9 with 0.5, 11 with 0.6, and 1.05, 1.00 and 0.96 of the
 # values of single blocks.
@@ -71,9 +57,10 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
     problem, gram = field.problem, field.gram
     n, largest, outer = problem.n_variables, largest_block(gram), gram.outer_rows
     nested = 0 < outer < n
-    one = min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest)
-    q, share = (outer, _NESTED_SHARE) if nested else (one, INNER_SHARE)
-    steps, watch, blocks = 0, StallWatch(sees_all=q == n), _Blocks(field)
+    block = BlockSize(min(n if n <= _ONE_BLOCK_VARIABLES else BLOCK, largest), largest)
+    if nested:
+        block = BlockSize(outer, outer, _NESTED_SHARE)
+    steps, watch, blocks = 0, StallWatch(sees_all=block.size == n), _Blocks(field)
     noise = RoundingNoise(gram, problem, field.beta)
     while True:
         violation = field.violation()[0]
@@ -91,18 +78,18 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
             continue
         if limit is not None:
             return Solution(field.beta, steps, limit, not field.shrunk)
-        alone = 0 if nested else field.advance(stop.tol, left.max_iter - steps, left.seconds)
+        alone = 0 if nested else take_rounds(field, block, stop.tol, left.max_iter - steps, left.deadline)[0]
         if alone:
-            steps, watch = steps + alone, StallWatch(sees_all=q == n)
+            steps, watch = steps + alone, StallWatch(sees_all=block.size == n)
             noise.restart(field.beta)
             if shrinking:
                 field.shrink()
             continue
 
-        J = field.violators(_block_in_time(q, stop, left), KEPT_SHARE)
+        J = field.violators(_block_in_time(block.size, stop, left), KEPT_SHARE)
         J = np.sort(J) if nested else J  # the rows of a problem of its own are in order
         everything = len(J) == len(field.active)  # no other variable can be chosen, so there is nothing to wait for
-        goal = max(0.0 if everything else share * violation, 0.5 * stop.tol)
+        goal = max(0.0 if everything else block.share * violation, 0.5 * stop.tol)
         h, before = field.gradient(J), field.beta[J]
         if nested:
             asked = _inner_stop(stop.after(steps), goal, field.beta, J)
@@ -126,9 +113,8 @@ def decompose(field: Field, stop: Stop, shrinking: bool = True) -> Solution:
         # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
         watch.gained(inner(after - before, 0.5 * (h + field.gradient(J))))
         if len(J) < n:
-            free = int(((after > problem.lower[J]) & (after < problem.upper[J])).sum())
-            if free > _CROWDED_SHARE * q and not nested:
-                q, share = min(2 * q, _LARGEST_BLOCK, largest), _CROWDED_INNER_SHARE
+            if not nested:
+                block.double_if_crowded(int(((after > problem.lower[J]) & (after < problem.upper[J])).sum()))
             if shrinking:
                 field.shrink()
 

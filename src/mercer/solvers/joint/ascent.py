@@ -21,20 +21,11 @@ from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import certify_joint
+from mercer.gram.blocks import BLOCK, INNER_SHARE, INNER_STEPS, KEPT_SHARE
 from mercer.gram.gram import Gram, JointField
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Solution, Stop
-from mercer.solvers.block_steps import (
-    BLOCK,
-    FLOOR,
-    INNER_SHARE,
-    INNER_STEPS,
-    KEPT_SHARE,
-    StallWatch,
-    largest_block,
-    overflow,
-    running_words,
-)
+from mercer.solvers.block_steps import FLOOR, StallWatch, largest_block, overflow, running_words
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
