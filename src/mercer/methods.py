@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import PROBABILITIES
 from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.pipeline.class_spec import declared
 from mercer.fitting.pipeline.machine import attach
-from mercer.fitting.pipeline.state import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
 
 if TYPE_CHECKING:

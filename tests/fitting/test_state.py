@@ -5,17 +5,8 @@ import pytest
 
 import mercer
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.state import (
-    Array,
-    Count,
-    Number,
-    Record,
-    check_state,
-    declared,
-    fitted,
-    restored,
-    state_of,
-)
+from mercer.fitting.pipeline.class_spec import check_state, declared, restored, state_of
+from mercer.fitting.pipeline.state import Array, Count, Number, Record, fitted
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = (X[:, 0] > 0).astype(int)

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Floats, Samples, freeze, host, n_samples, take
 from mercer.data.chunks import Chunk
 from mercer.features.feature_map import FeatureMap
+from mercer.fitting.pipeline.state import Array, AttributeSpec, IndexArray, check_vectors, fitted
 from mercer.gram.landmarks import draw, leverage_scores
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.kernel import OfSamples
@@ -251,6 +252,13 @@ class Nystrom(FeatureMap):
     True
     """
 
+    FITTED = fitted(
+        indices_=IndexArray(required=True),
+        landmarks_=AttributeSpec(required=True),
+        eigenvalues_=Array(None, required=True),
+        _map=Array("indices_", "eigenvalues_", required=True),
+    )
+
     def __init__(
         self,
         kernel: KernelLike = "rbf",
@@ -260,6 +268,10 @@ class Nystrom(FeatureMap):
         random_state: Seed = 0,
     ) -> None:
         store(self, locals())
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        check_vectors("landmarks_", self.landmarks_, len(self.indices_), self.n_features_in_)
 
     def _prepare(self, X: Samples) -> None:
         m = integer("n_components", self.n_components, 1, "the number of landmarks")

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, Samples, is_sparse
 from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
+from mercer.fitting.pipeline.state import Unsaved, fitted
 from mercer.kernels.names import KernelLike
 from mercer.parameters import store
 
@@ -55,8 +56,14 @@ class Monomials(FeatureMap):
     array([[1.    , 4.2426, 9.    ]])
     """
 
+    FITTED = fitted(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved())
+
     def __init__(self, kernel: KernelLike = "linear", ordered: bool = False) -> None:
         store(self, locals())
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        self._check_prepared(sp.csr_array((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
         recipe = self.kernel_.recipe()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import cleandoc
 from textwrap import dedent
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, OutlierMixin, RegressorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -14,7 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.fitting.pipeline.class_spec import DeclaresState
 from mercer.fitting.pipeline.machine import ModelMethods, attach_named, score_of_classifier, score_of_regressor
+from mercer.fitting.pipeline.state import AttributeSpec, Flag, NestedEstimator, Number, Parameters, Text, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.parameters import store
 from mercer.runtime.refitting import adopt_fit, blank_copy
@@ -27,6 +31,35 @@ _LEARNT = (
 )
 
 
+_FIGURE = Number(or_none=True, finite=False, required=True)
+
+
+@dataclass(frozen=True)
+class _Results(AttributeSpec):
+    """`cv_results_`, in a file without the columns of parameters, which follow from the list of points."""
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        results = parts[name]
+        known = isinstance(results, dict) and isinstance(results.get("params"), list)
+        expect(known, f"{name} must have the points of a search")
+        columns = {}
+        names = sorted({key for point in results["params"] for key in point})
+        # A column for each name: as much as all points have, unless each point has names of its own.
+        entries = sum(map(len, results["params"]))
+        most = 16 * entries + 10_000
+        expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
+        for parameter in names:
+            column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
+            for k, point in enumerate(results["params"]):
+                if parameter in point:
+                    column[k] = point[parameter]
+            columns[f"param_{parameter}"] = column
+        return results | columns
+
+
 def _has(name: str) -> Callable[[Any], bool]:
     def check(tuned: Any) -> bool:
         return hasattr(getattr(tuned, "best_estimator_", None) or tuned._machine(), name)
@@ -34,8 +67,22 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
+
+    FITTED = fitted(
+        best_index_=_FIGURE,
+        best_score_=_FIGURE,
+        n_splits_=_FIGURE,
+        search_gap_=_FIGURE,
+        search_gap_reason_=Text(required=True),
+        shared_=Text(required=True),
+        choice_=Text(required=True),
+        complete_=Flag(required=True),
+        best_params_=Parameters(required=True),
+        best_estimator_=NestedEstimator(methods=("predict",), required=True),
+        cv_results_=_Results(required=True),
+    )
 
     _kind: ClassVar[Any]
 
@@ -54,6 +101,18 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
         verbose: bool = False,
     ) -> None:
         store(self, locals())
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """`cv` and `scoring` as words and numbers only; others are of use for another fit only."""
+        params = super()._parameters_to_save()
+        if not isinstance(params["cv"], int | str | None):
+            params["cv"] = vars(self).get("n_splits_", 5)
+        if not isinstance(params["scoring"], int | str | None):
+            params["scoring"] = None
+        return params
+
+    def _check_saved_parameters(self) -> None:
+        """Take any: they are looked at when `fit` is called, and a grid may be long."""
 
     def _machine(self) -> Any:
         return self._kind() if self.estimator is None else self.estimator

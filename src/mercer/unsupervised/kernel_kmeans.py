@@ -28,7 +28,7 @@ from sklearn.utils.metaestimators import available_if
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.state import Array, Count, Flag, Number, Places, fitted
+from mercer.fitting.pipeline.state import Array, Count, Flag, IndexArray, Number, fitted
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer
@@ -336,7 +336,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering
     _default_steps = 300
 
     FITTED = fitted(
-        labels_=Places("outputs", required=True),
+        labels_=IndexArray("outputs", required=True),
         inertia_=Number(required=True),
         objective_path_=Array(None, required=True),
         n_iter_=Count(required=True),

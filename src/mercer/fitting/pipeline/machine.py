@@ -29,18 +29,17 @@ from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, i
 from mercer.data.samples import copy_columns
 from mercer.engine import answered, on_host, placed, report_of
 from mercer.errors import ModelFormatError
+from mercer.fitting.pipeline.class_spec import DeclaresState, freeze_fitted
 from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
 from mercer.fitting.pipeline.state import (
     Array,
     Count,
     Flag,
-    Names,
     Proof,
     Record,
     Text,
     Unsaved,
     fitted,
-    freeze_fitted,
 )
 from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
@@ -206,10 +205,10 @@ score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_h
 
 
 @dataclass_transform()
-class Machine(CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Machine(CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
-    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names(), fit_report_=Unsaved())
+    FITTED = fitted(fit_report_=Unsaved())
 
     _: KW_ONLY
     verbose: bool = False
