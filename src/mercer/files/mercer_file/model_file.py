@@ -1,4 +1,4 @@
-"""``mercer.save`` and ``mercer.load``: a fitted model as a ``.mercer`` file.
+"""A fitted model as a ``.mercer`` file, and back.
 
 A file holds an estimator of mercer, or what scikit-learn's pipelines, transformers and wrappers make of it: a model of
 standardised data is of little use without the numbers it was standardised with. In its JSON they are
@@ -21,7 +21,6 @@ from importlib import import_module
 from typing import Any, Final
 
 import sklearn
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
@@ -44,34 +43,8 @@ _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "Halvi
 _TOLD: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted estimator of mercer, or a pipeline of scikit-learn around it, to a ``.mercer`` file.
-
-    The file appears under its name only when it is complete: if saving fails, what was there is intact.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted. Around mercer's estimators may stand Pipeline, ColumnTransformer, FeatureUnion, scikit-learn's scalers,
-        encoders, imputers and vectorizers, PCA, CalibratedClassifierCV, VotingClassifier, TransformedTargetRegressor
-        and the like. A kernel that is a Python function cannot be saved this way; use pickle.
-    path : str or path-like
-        Conventionally ends in ``.mercer``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import mercer
-    >>> model = mercer.SVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "model.mercer"
-    ...     mercer.save(model, path)
-    ...     again = mercer.load(path)
-    >>> again.predict([[0.2], [2.9]]).tolist()
-    [0, 1]
-    """
-    model = model if isinstance(model, BaseEstimator) else getattr(model, "model", model)  # of `easy` and `ask`
+def write_mercer_file(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator of mercer, or a pipeline of scikit-learn around it, as a ``.mercer`` file."""
     check_is_fitted(model)
     arrays: dict[str, Array] = {}
     writer = _Writer()
@@ -96,27 +69,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     write_container(path, content, arrays, check)
 
 
-def load(path: str | os.PathLike[str], *, mmap: bool = False, classes: Iterable[type] = ()) -> Any:
-    """Load what `save` wrote. The model predicts exactly, bit for bit, what it predicted when it was saved.
-
-    Loading never runs code from the file. A file that is damaged, truncated or from a newer version raises
-    ModelFormatError, which says what is wrong and where; a path that is missing or no regular file, OSError. If the
-    model holds parts of scikit-learn and another minor version of it wrote them, ModelVersionWarning says so.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file.
-    mmap : bool, default=False
-        Leave the arrays in the file and map it into memory, so that many processes share one copy. The checksums are
-        still compared now; do not overwrite such a file in place later (`save` never does: it replaces files).
-    classes : classes of estimators, default=()
-        Estimators of your own that the file may hold; they declare what their fit leaves in `FITTED`.
-
-    Examples
-    --------
-    See `save`.
-    """
+def read_mercer_file(path: str | os.PathLike[str], *, mmap: bool = False, classes: Iterable[type] = ()) -> Any:
+    """Read what `write_mercer_file` wrote; `mercer.load` says what it raises."""
     budget, reader = Budget(), _Reader(_by_name(classes))
     try:
         content, arrays = read_container(path, mmap, budget)
