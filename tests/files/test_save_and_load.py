@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer.errors import ModelFormatError
 from mercer.files.endings import OTHER_MODELS
+from mercer.files.libsvm_model import LibsvmModel
 from reference.address_space import address_space
 from what_works.file_tools import compile_c, has_compiler, libsvm_answers
 
@@ -168,7 +170,6 @@ def test_a_c_file(tmp_path):
     model = mercer.SVC(gamma=0.4).fit(X, TWO)
     mercer.save(model, tmp_path / "2 hearts.c")
     text = (tmp_path / "2 hearts.c").read_text()
-    assert "double model_2_hearts_decision" in text or "model_2_hearts_decision(const double *x" in text
     f, labels = compile_c({"model_2_hearts": text}, tmp_path)["model_2_hearts"](NEW)
     np.testing.assert_allclose(f[:, 0], model.decision_function(NEW), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(labels, model.predict(NEW))
@@ -273,10 +274,24 @@ def test_a_large_file_that_is_no_model_is_not_read(tmp_path):
         mercer.load(tmp_path / "junk")
 
 
-def test_logistic_regression_has_no_machine(tmp_path):
-    (tmp_path / "l.model").write_text("solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 1\nbias -1\nw\n0.5\n")
-    with pytest.raises(TypeError, match="logistic regression"):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("solver_type L2R_LR\nnr_class 2\nlabel 1 -1\nnr_feature 1\nbias -1\nw\n0.5\n", "logistic regression"),
+        ("svm_type c_svc\nkernel_type linear\nnr_class 1\ntotal_sv 0\nrho\nlabel 3\nnr_sv 0\nSV\n", "a single class"),
+    ],
+)
+def test_a_model_that_no_machine_of_mercers_is(text, message, tmp_path):
+    (tmp_path / "l.model").write_text(text)
+    with pytest.raises(ModelFormatError, match=message):
         mercer.load(tmp_path / "l.model")
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 2.5, "3"])
+def test_a_number_of_columns_that_is_none(n_features, tmp_path):
+    (tmp_path / "some").write_text(LIGHT)
+    with pytest.raises((TypeError, ValueError), match="n_features"):
+        mercer.load(tmp_path / "some", n_features=n_features)
 
 
 def test_folders_and_pipes_are_refused(tmp_path):
@@ -284,3 +299,64 @@ def test_folders_and_pipes_are_refused(tmp_path):
         mercer.load(tmp_path)
     with pytest.raises(FileNotFoundError):
         mercer.load(tmp_path / "missing")
+
+
+def libsvm_text(k, n, coefficient="1", tail=""):
+    """A model of k classes with n support vectors each, as short as it can be written."""
+    head = f"svm_type c_svc\nkernel_type linear\nnr_class {k}\ntotal_sv {k * n}\nrho{' 0' * (k * (k - 1) // 2)}\n"
+    head += f"label {' '.join(map(str, range(k)))}\nnr_sv{f' {n}' * k}\nSV\n"
+    return head + (" ".join([coefficient] * (k - 1)) + tail + "\n") * (k * n)
+
+
+LIGHT_HEAD = LIGHT[: LIGHT.index("-0.5 1:-1")]
+LINEAR_HEAD = "solver_type L2R_L2LOSS_SVC\nnr_class 2\nlabel 1 -1\nnr_feature 16000\nbias -1\nw\n"
+LARGE_TEXTS = {
+    "200 classes": lambda: libsvm_text(200, 1),
+    "200 classes of zeros": lambda: libsvm_text(200, 1, "0"),
+    "16,000 short lines": lambda: libsvm_text(2, 8_000),
+    "the last index": lambda: libsvm_text(2, 4_000, tail=" 2147483647:1"),
+    "SVMlight": lambda: LIGHT_HEAD.replace("3 # number of sup", "16001 # number of sup") + "1\n" * 16_000,
+    "LIBLINEAR": lambda: LINEAR_HEAD + "0\n" * 16_000,
+    "blank lines": lambda: "svm_type c_svc\nSV\n" + "\n" * 300_000,
+    "lines of a header": lambda: "svm_type c_svc\n" + "x\n" * 200_000,
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", LARGE_TEXTS)
+def test_a_text_takes_memory_in_proportion_to_its_size(name, tmp_path):
+    """The bound is that of SECURITY.md, without the 64 MB of every file."""
+    text = LARGE_TEXTS[name]()
+    (tmp_path / "m").write_text(text)
+    mercer.load(write_small(tmp_path))  # what is imported and cached is not the file's
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(ModelFormatError):
+            mercer.load(tmp_path / "m")
+        assert tracemalloc.get_traced_memory()[1] < 64 * len(text) + 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def write_small(folder):
+    (folder / "small").write_text(libsvm_text(3, 1))
+    return folder / "small"
+
+
+def test_coefficients_of_pairs_are_those_of_the_formula():
+    """Class by class and pair by pair, as LIBSVM's svm_predict_values finds them."""
+    k, nr_sv = 4, (3, 0, 2, 1)
+    coefficients = RNG.normal(size=(sum(nr_sv), k - 1))
+    coefficients[1, 1] = 0.0
+    model = LibsvmModel(
+        "c_svc", "linear", {}, np.zeros(6), coefficients, sp.csr_array(np.eye(6)), tuple(range(k)), nr_sv
+    )
+    starts, p = np.cumsum([0, *nr_sv]), 0
+    wanted = np.zeros((6, 6))
+    for i in range(k):
+        for j in range(i + 1, k):
+            wanted[starts[i] : starts[i + 1], p] = coefficients[starts[i] : starts[i + 1], j - 1]
+            wanted[starts[j] : starts[j + 1], p] = coefficients[starts[j] : starts[j + 1], i]
+            p += 1
+    np.testing.assert_array_equal(model.by_pair.toarray(), wanted)
+    assert model.by_pair.nnz == np.count_nonzero(wanted)

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, is_sparse
-from mercer.data.labels import every_pair, plane_coefficients, votes, winner
+from mercer.data.labels import every_pair, votes, winner
 from mercer.engine import configured
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
@@ -121,9 +121,18 @@ class LibsvmModel(Model):
         """The coefficients with a column for each pair."""
         if self.nr_sv is None or self.nr_class == 2:
             return sp.csr_array(self.coefficients)
-        n_pairs = len(self.pairs)
-        columns = [plane_coefficients(self.coefficients.T, self.nr_sv, self.pairs, p) for p in range(n_pairs)]
-        return sp.csr_array(np.array(columns).T)
+        # A support vector has a coefficient for each other class, in their order: as many numbers as the file has.
+        k, (n, width) = self.nr_class, self.coefficients.shape
+        own = np.repeat(np.arange(k), self.nr_sv)[:, None]
+        other = np.arange(width) + (np.arange(width) >= own)
+        first, second = np.minimum(own, other), np.maximum(own, other)
+        pair = first * (2 * k - first - 1) // 2 + second - first - 1
+        shape = (n, k * width // 2)
+        table = sp.csr_array(
+            (self.coefficients.ravel(), pair.ravel(), width * np.arange(n + 1)), shape=shape, copy=True
+        )
+        table.eliminate_zeros()
+        return table
 
     @property
     def expansion(self) -> Expansion | None:

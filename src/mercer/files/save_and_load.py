@@ -10,9 +10,11 @@ from typing import Any, Final
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from mercer.errors import ModelFormatError
 from mercer.files.endings import OTHER_MODELS
 from mercer.files.mercer_file.container import HEAD, is_container, open_regular
-from mercer.files.mercer_file.model_file import read_mercer_file, write_mercer_file
+from mercer.files.mercer_file.model_file import read_mercer_file, too_large, write_mercer_file
+from mercer.parameters import integer
 
 # Bytes at the start of a model of another program in which its first key is looked for.
 _HEADER_BYTES: Final = 1 << 16
@@ -107,14 +109,15 @@ def load(
     Raises
     ------
     ModelFormatError
-        For a file that is no model, or no whole one.
-    TypeError
-        For a model of another program that mercer has no machine for, such as LIBLINEAR's logistic regression.
+        For a file that is no model, or no whole one, and for a model of another program that mercer has no machine for,
+        such as LIBLINEAR's logistic regression.
 
     Examples
     --------
     See `save`.
     """
+    if n_features is not None:
+        integer("n_features", n_features, 1, "the number of columns of the rows to come")
     with open_regular(path) as file:
         content = file.read(HEAD)
         if not is_container(content):
@@ -125,12 +128,24 @@ def load(
                     raise ValueError(
                         f"mmap and classes are for .mercer files, and {os.fspath(path)!r} is a model of another program"
                     )
-                return parse(content + file.read(), os.fspath(path)).estimator(n_features)
+                return _estimator(parse, content + file.read(), path, n_features)
     if n_features is not None:
         raise ValueError(
             f"n_features={n_features!r} is for models of LIBSVM, LIBLINEAR and SVMlight; a .mercer file tells its own"
         )
     return read_mercer_file(path, mmap=mmap, classes=classes)
+
+
+def _estimator(parse: Callable[[bytes, Any], Any], content: bytes, path: Any, n_features: int | None) -> Any:
+    """The estimator of a model of another program; ModelFormatError where mercer has none."""
+    try:
+        return parse(content, os.fspath(path)).estimator(n_features)
+    except MemoryError:
+        raise ModelFormatError(too_large(path)) from None
+    except ModelFormatError:
+        raise
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ModelFormatError(f"{os.fspath(path)!r}: {error}") from error
 
 
 def _parser_of(head: bytes) -> Callable[[bytes, Any], Any] | None:

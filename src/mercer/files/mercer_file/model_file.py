@@ -75,13 +75,13 @@ def read_mercer_file(path: str | os.PathLike[str], *, mmap: bool = False, classe
     try:
         content, arrays = read_container(path, mmap, budget)
     except MemoryError:
-        raise ModelFormatError(_too_large(path)) from None
+        raise ModelFormatError(too_large(path)) from None
     try:
         model = reader.model(content.get("model"), arrays, "model", budget)
         if not machines_in(model):
             raise ModelFormatError("there is no fitted estimator of mercer in it")
     except MemoryError:
-        raise ModelFormatError(_too_large(path)) from None
+        raise ModelFormatError(too_large(path)) from None
     except _NO_MODEL as error:
         # The checksums held, so these are headers somebody wrote, or a version whose states differ.
         raise ModelFormatError(
@@ -104,10 +104,11 @@ def _reason(error: BaseException) -> str:
     return " ".join(told.split())[:600]
 
 
-def _too_large(path: str | os.PathLike[str]) -> str:
+def too_large(path: str | os.PathLike[str]) -> str:
+    """Message for a file that this host has no memory for."""
     return (
         f"{os.fspath(path)!r} of {os.path.getsize(path)} bytes needs more memory than this computer has left; free "
-        "some, or leave the arrays in the file with mercer.load(path, mmap=True)"
+        "some, or leave the arrays of a .mercer file where they are with mercer.load(path, mmap=True)"
     )
 
 
