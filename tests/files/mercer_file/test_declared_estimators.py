@@ -2,6 +2,10 @@
 
 import copy
 import pickle
+import random
+import warnings
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,7 +30,9 @@ from mercer.fitting.pipeline.state import (
 )
 from mercer.kernels import Gaussian
 from mercer.tables.encodings import Numbers
+from reference.address_space import address_space
 from reference.forgery import forge
+from reference.mutations import mutate_container
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(30, 3))
@@ -213,6 +219,17 @@ def test_what_a_fit_left_must_be_what_the_class_declares(path):
     model.means_ = model.means_[:, :2]
     with pytest.raises(TypeError, match="means_ must be 2 × 3 numbers"):
         mercer.save(model, path)
+    for wrong, told in (
+        (["x0", "x1", "x2"], r"columns_\[0\] is of no known kind"),
+        (
+            [replace(one, scale=np.float32(1.0)) for one in CASES["alone"]().columns_],
+            "scale of columns_.* must be float",
+        ),
+    ):
+        model = CASES["alone"]()
+        model.columns_ = wrong
+        with pytest.raises(TypeError, match=told):
+            mercer.save(model, path)
     model = CASES["alone"]()
     model.notes_ = "mine"
     with pytest.raises(TypeError, match=r"NearestMean\.notes_ is no attribute that a fit leaves"):
@@ -230,3 +247,24 @@ def test_classes_that_cannot_be_named(path):
     for model in (silent(), clash()):
         with pytest.raises(TypeError, match=r"classes with a FITTED of their own.*pickle"):
             mercer.save(model.fit(X, Y), path)
+
+
+def test_mutants_are_refused_or_harmless(path):
+    """Files of a class that files/ does not know, with random changes whose checksums are right."""
+    mercer.save(CASES["of scikit-learn's"](), path)
+    content, rng, refused, used = path.read_bytes(), random.Random(4), 0, 0
+    with address_space(1 << 30):
+        for _ in range(150):
+            path.write_bytes(mutate_container(rng, content, [content]))
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    model = mercer.load(path, classes=CLASSES)
+                except ModelFormatError:
+                    refused += 1
+                    continue
+                with suppress(ValueError, TypeError):  # what is said of rows that a model cannot take
+                    model.predict(X)
+            used += 1
+    assert refused > 40
+    assert used > 5

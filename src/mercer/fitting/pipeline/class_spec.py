@@ -48,11 +48,11 @@ class DeclaresState:
 
     def _parameters_to_save(self) -> Plain:
         """Parameters as a file holds them: without what only another fit would need, where a file cannot hold that."""
-        return dict(self.get_params(deep=False))  # type: ignore[attr-defined]  # of scikit-learn's BaseEstimator
+        return _parameters(self)
 
     def _check_saved_parameters(self) -> None:
         """Raise ModelFormatError for parameters that no honest file has; constructors take what they are given."""
-        for name, value in self.get_params(deep=False).items():  # type: ignore[attr-defined]  # of BaseEstimator
+        for name, value in _parameters(self).items():
             check_parameter(name, value)
 
     def _check_fitted(self) -> None:
@@ -66,6 +66,10 @@ class DeclaresState:
         state: Any = super().__getstate__()
         left_out = [name for name, spec in specs.items() if isinstance(spec, Unsaved) and not spec.pickled]
         return {name: value for name, value in state.items() if name not in left_out} if left_out else state
+
+
+def _parameters(estimator: Any) -> Plain:
+    return dict(estimator.get_params(deep=False))
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,14 @@ class _OneOf(AttributeSpec):
         specs = self._specs(found)
         expect(plain.keys() == {"kind", *specs}, f"{plain['kind']} is written with {', '.join(specs)}")
         values = {part: spec.from_plain(part, plain, model) for part, spec in specs.items()}
-        for part, spec in specs.items():
-            spec.check(f"{part} of {name}", values[part], model)
+        _check_parts(name, specs, values, model)
         return found(**values)
 
     def check(self, name: str, value: Any, model: Any) -> None:
+        if self.or_none and value is None:
+            return
+        expect(self.classes.get(type(value).__name__) is type(value), f"{name} is of no known kind")
+        _check_parts(name, self._specs(type(value)), vars(value), model)
         if hasattr(value, "check"):
             value.check(name)
 
@@ -65,6 +68,11 @@ def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts
     whose annotation does not say enough. If a dataclass has a method `check(name)`, it is called too.
     """
     return _OneOf(classes={cls.__name__: cls for cls in classes}, parts=parts, or_none=or_none, required=required)
+
+
+def _check_parts(name: str, specs: Mapping[str, AttributeSpec], values: Mapping[str, Any], model: Any) -> None:
+    for part, spec in specs.items():
+        spec.check(f"{part} of {name}", values[part], model)
 
 
 def _spec_by_annotation(hint: Any) -> AttributeSpec:
