@@ -92,7 +92,7 @@ def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = 
 
 
 def liblinear_from_estimator(machine: Any) -> LiblinearModel:
-    """What LIBLINEAR's file holds of a fitted LinearSVC or LinearSVR.
+    """Make the content of LIBLINEAR's file of a fitted LinearSVC or LinearSVR.
 
     A free bias is written as LIBLINEAR writes one, as the weight of a feature of value 1; its ``predict`` then adds the
     same b. Two classes of a Crammer-Singer machine, of which an estimator keeps f_1 − f_0, get half of it each.

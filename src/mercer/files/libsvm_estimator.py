@@ -105,7 +105,7 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
 
 
 def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmModel:
-    """What LIBSVM's file holds of a fitted estimator.
+    """Make the content of LIBSVM's file of a fitted estimator.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
 
 
 def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
-    """What LIBSVM's file holds of a fitted estimator but for its kernel, which may be any.
+    """Make the content of LIBSVM's file of a fitted estimator, without its kernel, which may be any.
 
     Its support vectors are the numbers of the rows.
     """

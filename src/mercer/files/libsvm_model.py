@@ -61,7 +61,7 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class LibsvmModel(Model):
-    """What the file says, in the file's order and with its signs.
+    """Content of the file, in the file's order and with its signs.
 
     `coefficients` has a row for each support vector and a column fewer than there are classes. For a precomputed
     kernel `vectors` has one column, the serial numbers (from 1) of the training rows.
@@ -104,7 +104,7 @@ class LibsvmModel(Model):
 
     @cached_property
     def has_probabilities(self) -> bool:  # type: ignore[override]  # nobody sets it
-        """Whether it was trained with -b 1."""
+        """True if it was trained with -b 1."""
         return self.prob_a is not None or self.density_marks is not None
 
     @property
@@ -213,7 +213,7 @@ class LibsvmModel(Model):
 
     @property
     def serials(self) -> Indices:
-        """Of a precomputed kernel: the training rows that are support vectors, from 1."""
+        """Numbers, from 1, of the training rows that are support vectors; for a precomputed kernel."""
         return self.vectors.toarray()[:, 0].astype(np.intp)
 
 

@@ -26,7 +26,7 @@ from mercer.files.svmlight_model import parse_svmlight_model, write_svmlight_mod
 
 @dataclass(frozen=True)
 class Writing:
-    """What only some formats need to know: how many columns will come, and as which type."""
+    """Options of some formats: number of columns to come, and their type."""
 
     n_features: int | None = None
     dtype: str = "float64"
@@ -34,7 +34,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class Format:
-    """How files of one program are recognised by their first bytes, or by what they contain; read; and written."""
+    """Format of one program: first bytes or content that it is recognised by, its reader and its writer."""
 
     begins: bytes = b""
     contains: bytes = b""

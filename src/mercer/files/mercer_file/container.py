@@ -52,7 +52,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class _Entry:
-    """What the header says of an array, checked against the file's size."""
+    """Entry of the header for an array, checked against the file's size."""
 
     name: str
     dtype: np.dtype[Any]
@@ -64,7 +64,7 @@ class _Entry:
 
 
 def is_container(head: bytes) -> bool:
-    """Whether a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
+    """Tell if a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
     return head[_LENGTH.size :].startswith(_FORMAT)
 
 

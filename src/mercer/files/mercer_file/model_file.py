@@ -29,7 +29,7 @@ from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.features.feature_map import FeatureMap, n_columns_made
 from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import Array, read_container, write_container
-from mercer.files.mercer_file.description import Arrays, Told, cannot_hold, describe, rebuild
+from mercer.files.mercer_file.description import Arrays, JsonObject, cannot_hold, describe, rebuild
 from mercer.files.scikit.table import SCIKIT
 from mercer.fitting.pipeline.class_spec import EVERY, OUTPUT, ClassSpec, DeclaresState, state_of
 from mercer.fitting.pipeline.machine import Machine
@@ -40,7 +40,7 @@ Fitted = Any  # an estimator of mercer or scikit-learn
 _PER_ESTIMATOR: Final = 4096  # bytes of an object with its parameters
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 # What an error names: the names without an underscore, which users can import.
-_TOLD: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
+_SCIKIT_NAMES: Final = ", ".join(name for name in SCIKIT if name[0].isupper())
 
 
 def write_mercer_file(model: Any, path: str | os.PathLike[str]) -> None:
@@ -122,7 +122,7 @@ def _compare(written: Any, path: str | bytes) -> None:
         )
 
 
-def describe_model(model: Fitted, arrays: Arrays) -> Told:
+def describe_model(model: Fitted, arrays: Arrays) -> JsonObject:
     """An estimator as JSON; its arrays go to ``arrays``. A TypeError names the step that cannot be saved, and why."""
     return _Writer().model(model, arrays, type(model).__name__)
 
@@ -133,7 +133,7 @@ class _Writer:
 
     classes: dict[str, type] = field(default_factory=dict)
 
-    def model(self, model: Fitted, arrays: Arrays, where: str) -> Told:
+    def model(self, model: Fitted, arrays: Arrays, where: str) -> JsonObject:
         name, spec = type(model).__name__, self._spec(model, where)
         if isinstance(model, Machine) and not fitted_names(model):  # what a wrapper was given, and fitted copies of
             params = describe(spec.parameters(model), arrays, where, None if _is_flat(type(model), spec) else self.part)
@@ -157,7 +157,7 @@ class _Writer:
         told = describe(params, arrays, where, self.part)
         return {"$": "estimator", "class": name, "params": told, "fitted": describe(plain, arrays, where, self.part)}
 
-    def part(self, value: Any, arrays: Arrays, where: str) -> Told:
+    def part(self, value: Any, arrays: Arrays, where: str) -> JsonObject:
         """Describe a model inside another; TypeError for what is none."""
         if hasattr(value, "get_params") or type(value).__name__ in SCIKIT:
             return self.model(value, arrays, where)
@@ -224,8 +224,8 @@ def _cannot_save(model: Fitted, where: str) -> TypeError:
     if name in _SEARCHES:
         return TypeError(f"{step} is a {name}, which a .mercer file cannot hold; save its best_estimator_")
     return TypeError(
-        f"{step} is a {name}, which a .mercer file cannot hold: its classes are mercer's estimators, {_TOLD}, and "
-        "classes with a FITTED of their own; use pickle or joblib, and load such files only from people you trust"
+        f"{step} is a {name}, which a .mercer file cannot hold: its classes are mercer's estimators, {_SCIKIT_NAMES}, "
+        "and classes with a FITTED of their own; use pickle or joblib, and load such files only from people you trust"
     )
 
 
@@ -281,7 +281,13 @@ class _Reader:
         return model
 
     def _machine(
-        self, cls: type, spec: ClassSpec, description: Told, arrays: Mapping[str, Array], where: str, budget: Budget
+        self,
+        cls: type,
+        spec: ClassSpec,
+        description: JsonObject,
+        arrays: Mapping[str, Array],
+        where: str,
+        budget: Budget,
     ) -> Any:
         """A machine without estimators inside."""
         name = cls.__name__

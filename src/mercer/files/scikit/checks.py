@@ -1,4 +1,4 @@
-"""What the attributes of scikit-learn's transformers and wrappers must be, so that no file can make them misbehave.
+"""Checks of the attributes of scikit-learn's transformers and wrappers, so that no file can make them misbehave.
 
 scikit-learn trusts its own attributes: an index of a vocabulary beyond its end, for instance, is written into a sparse
 matrix unchecked. So everything that ends as an index, a size or a pattern is checked here, on saving and on loading.
@@ -168,7 +168,7 @@ def number_type(model: Fitted) -> None:
 
 
 def _groups(model: Fitted) -> list[int]:
-    """How many groups of categories each column has, after rare ones were joined."""
+    """Number of groups of categories in each column, after rare ones were joined."""
     counts = [len(categories) for categories in model.categories_]
     expect(all(counts), "every column must have a category")
     if not model._infrequent_enabled:

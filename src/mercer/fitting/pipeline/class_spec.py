@@ -1,4 +1,4 @@
-"""How a whole class goes to a file and back: the specs of its fitted attributes, and checks of several of them.
+"""Specs of a whole class, by which its models go to a file and back: attributes, parameters, and checks of several.
 
 An estimator of mercer derives from `DeclaresState` and declares `FITTED`. What its files need beyond that it says by
 overriding a method of `DeclaresState`. Classes of scikit-learn have a `ClassSpec` in files/scikit/table.py instead.

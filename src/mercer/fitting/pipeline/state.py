@@ -154,7 +154,7 @@ class IndexArray(AttributeSpec):
 
 @dataclass(frozen=True)
 class Counts(AttributeSpec):
-    """How many of something there are in each of some groups; they add up to `total`."""
+    """Number of items in each of some groups; they add up to `total`."""
 
     groups: Size = None
     total: Size = None
@@ -414,12 +414,12 @@ def _size(size: Size, model: Any) -> Any:
 
 
 def is_count(value: Any, below: int = 2**63) -> bool:
-    """Whether it is a whole number from 0 on."""
+    """Return True for a whole number from 0 on."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < below
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number, NaN and infinity among them."""
+    """Return True for a real number, NaN and infinity among them."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
@@ -456,7 +456,7 @@ def check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
 
 
 def has_function_per_class(model: Any) -> bool:
-    """Whether several classes have a function each, rather than each pair; of the fit, whatever was set since."""
+    """Return True if the fit has a function for each of several classes, not for each pair, whatever was set since."""
     known = vars(model)
     return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
 
