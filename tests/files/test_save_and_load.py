@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import svm
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -216,6 +217,8 @@ def test_endings_of_other_programs_are_refused(suffix, tmp_path):
             ".model",
             "a machine alone, not the Pipeline",
         ),
+        (lambda: svm.SVC().fit(X, TWO), ".model", r"a SVC of mercer, and this one is of sklearn.*mercer\.SVC"),
+        (lambda: svm.LinearSVC().fit(X, TWO), ".model", r"a LinearSVC of mercer.*of sklearn.*mercer\.LinearSVC"),
         (lambda: mercer.RLSClassifier().fit(X, TWO), ".model", r"LIBSVM has no model for RLSClassifier.*\.mercer"),
         (lambda: mercer.SVC().fit(X, np.where(TWO > 0, "a", "b")), ".model", "labels are integers"),
         (lambda: mercer.SVC(kernel="laplacian").fit(X, TWO), ".model", "cannot hold the kernel"),
