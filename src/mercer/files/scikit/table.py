@@ -107,10 +107,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     "StandardScaler": _class(
         "preprocessing",
         fitted(
-            mean_=_per_feature("with_mean"),
-            var_=_per_feature(),
-            scale_=_per_feature("with_std"),
-            n_samples_seen_=_SEEN,
+            mean_=_per_feature("with_mean"), var_=_per_feature(), scale_=_per_feature("with_std"), n_samples_seen_=_SEEN
         ),
     ),
     "MinMaxScaler": _class(
@@ -120,14 +117,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
             n_samples_seen_=_SEEN,
         ),
     ),
-    "MaxAbsScaler": _class(
-        "preprocessing",
-        fitted(
-            max_abs_=_FEATURES,
-            scale_=_FEATURES,
-            n_samples_seen_=_SEEN,
-        ),
-    ),
+    "MaxAbsScaler": _class("preprocessing", fitted(max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN)),
     "RobustScaler": _class(
         "preprocessing", fitted(center_=_per_feature("with_centering"), scale_=_per_feature("with_scaling"))
     ),
@@ -148,22 +138,13 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     ),
     "KBinsDiscretizer": _class(
         "preprocessing",
-        fitted(
-            bin_edges_=Edges(),
-            n_bins_=Array("n_features_in_", kinds="i"),
-            _encoder=_TRANSFORMER,
-        ),
+        fitted(bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER),
         optional=("_encoder",),
         check=checks.bins,
     ),
     "PolynomialFeatures": _class(
         "preprocessing",
-        fitted(
-            _min_degree=Count(),
-            _max_degree=Count(),
-            n_output_features_=Count(),
-            _n_out_full=Count(),
-        ),
+        fitted(_min_degree=Count(), _max_degree=Count(), n_output_features_=Count(), _n_out_full=Count()),
         check=checks.polynomial,
     ),
     "FunctionTransformer": _class("preprocessing", check_parameters=checks.function_transformer),
@@ -224,11 +205,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     ),
     "MissingIndicator": _class(
         "impute",
-        fitted(
-            features_=IndexArray("_n_features"),
-            _n_features=Count(),
-            _precomputed=Flag(),
-        ),
+        fitted(features_=IndexArray("_n_features"), _n_features=Count(), _precomputed=Flag()),
         check=checks.indicator,
     ),
     "OneHotEncoder": _class(
@@ -246,11 +223,7 @@ SCIKIT: Final[dict[str, ScikitClass]] = {
     ),
     "OrdinalEncoder": _class(
         "preprocessing",
-        fitted(
-            categories_=_CATEGORIES,
-            _missing_indices=AttributeSpec(),
-            **_GROUPS,
-        ),
+        fitted(categories_=_CATEGORIES, _missing_indices=AttributeSpec(), **_GROUPS),
         optional=_GROUPED,
         check_parameters=checks.number_type,
         check=checks.ordinal,
