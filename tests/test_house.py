@@ -30,7 +30,6 @@ RANK = {
     "arrays": 0,
     "errors": 0,
     "runtime": 0,
-    "methods": 10,
     "parameters": 0,
     "_core": 0,
     "losses": 1,
@@ -83,13 +82,17 @@ def nodes(path: Path) -> list[ast.AST]:
 
 @functools.cache
 def runtime_imports(path: Path) -> set[str]:
-    """The rooms of mercer that a file imports when it runs; imports for type checkers only do not count."""
-    guards = [n for n in nodes(path) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
-    for_checkers = {inner for guard in guards for statement in guard.body for inner in ast.walk(statement)}
+    """The rooms of mercer that importing a file imports.
+
+    A function may import from above when it is called, and imports for type checkers only do not count.
+    """
+    functions = [n for n in nodes(path) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for_checkers = [n for n in nodes(path) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    later = {inner for node in [*functions, *for_checkers] for statement in node.body for inner in ast.walk(statement)}
     rooms = set()
     for node in nodes(path):
         names = []
-        if node in for_checkers:
+        if node in later:
             continue
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module] if node.module != "mercer" else [f"mercer.{alias.name}" for alias in node.names]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mercer.runtime.on_demand import methods_from, on_demand
+from mercer.runtime.on_demand import on_demand
 
 __version__ = "0.1.0"
 
@@ -169,4 +169,3 @@ else:
         "xi_alpha": "paths.xi_alpha",
     }
     __getattr__, __dir__ = on_demand(__name__, _HOMES | {name: f"mercer.{name}" for name in _ROOMS.split()}, _MEANT)
-    methods_from("mercer.methods")

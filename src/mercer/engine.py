@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -242,15 +243,26 @@ def placed(X: Any) -> Any:
     return X if engine is None else engine.samples(X)
 
 
-def answered(X: Any, answer: Callable[[Any], Any]) -> Any:
-    """The answer about samples X as the type of array that X is; later, where such arrays are computed later."""
-    engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
-    later = getattr(engine, "later", None)
-    if later is not None:
-        return later(X, answer)
-    values = answer(X if engine is None else engine.samples(X))
-    numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
-    return engine.given(values, X) if engine is not None and numbers else values
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def like_input(method: Method) -> Method:
+    """Let a method of samples X return the kind of array that X is: a tensor for a tensor, on its device.
+
+    Where such arrays are computed later, so is the answer.
+    """
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *options: Any, **named: Any) -> Any:
+        engine = None if isinstance(X, np.ndarray | PlacedSamples) else engine_of(X)
+        later = getattr(engine, "later", None)
+        if later is not None:
+            return later(X, lambda rows: method(self, rows, *options, **named))
+        values = method(self, X if engine is None else engine.samples(X), *options, **named)
+        numbers = isinstance(values, np.ndarray) and values.dtype.kind in "biuf"
+        return engine.given(values, X) if engine is not None and numbers else values
+
+    return cast(Method, answer)
 
 
 def report_of(X: Any) -> dict[str, Any]:

@@ -216,6 +216,7 @@ class SeveralMargins(_OfSamples):
         return iter(self.parts)
 
     def __getattr__(self, name: str) -> Any:
+        """Say where an attribute of `Margins` is, which has too many to write each of them out for a message."""
         if not name.startswith("_") and hasattr(Margins, name):
             raise AttributeError(
                 f"{name} belongs to one plane, and this machine has {len(self.parts)}: ask a part, such as "

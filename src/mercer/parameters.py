@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
-from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from inspect import Parameter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -74,7 +75,8 @@ def iterations(name: str, value: Any, default: int) -> int:
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") -> Any:
     """One of a few values, usually words; the error also names what may be given `beside` them."""
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+    known = value in choices if isinstance(value, str) else any(value is choice for choice in choices)
+    if not known:
         words = ", ".join(map(repr, choices))
         raise ValueError(f"{name}={value!r} must be {f'{beside}, or {words}' if beside else f'one of {words}'}")
     return value
@@ -116,48 +118,25 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {by_case[close[0]]}?" if close else ""
 
 
-def store(estimator: Any, given: dict[str, Any]) -> None:
-    """Keep every parameter of `__init__` under its own name, as scikit-learn asks; `given` is its locals()."""
-    vars(estimator).update({name: value for name, value in given.items() if name != "self"})
+class SuggestsParameters:
+    """A class whose constructor names the parameter that was probably meant by one that it does not have."""
+
+    # Parameters of scikit-learn's class of the same name that this one lacks, and what to use here instead.
+    _FOREIGN_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
+
+    def __new__(cls, *values: Any, **given: Any) -> Self:
+        known = _keywords_of(cls.__init__) if given else None
+        if known is not None:
+            for name in given.keys() - known:
+                foreign = cls._FOREIGN_PARAMETERS.get(name)
+                hint = f": {foreign}" if foreign else meant(name, known)
+                raise TypeError(f"{cls.__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
+        return super().__new__(cls)
 
 
-def declare_parameters(cls: type, elsewhere: Mapping[str, str]) -> None:
-    """Give a class an `__init__` that takes what it and its ancestors declare, as a dataclass would:
-
-        class Ridge(Machine):
-            lam: float = 1.0
-            _: KW_ONLY
-            bias: bool = True
-
-    It only stores the values, and has the signature that scikit-learn reads. A class with an `__init__` that somebody
-    wrote, its own or inherited, keeps that. `elsewhere` says of another library's parameters what they are here.
-    """
-    inherited: Any = inspect.getattr_static(cls, "__init__")
-    if inherited is not object.__init__ and not hasattr(inherited, "__signature__"):
-        return
-    declared: dict[str, Parameter] = {}
-    for ancestor in cls.__mro__:
-        keyword_only = False
-        for name, annotation in inspect.get_annotations(ancestor).items():
-            if annotation in ("KW_ONLY", KW_ONLY):
-                keyword_only = True
-            elif name in vars(ancestor) and "ClassVar" not in str(annotation):
-                kind = Parameter.KEYWORD_ONLY if keyword_only else Parameter.POSITIONAL_OR_KEYWORD
-                own = Parameter(name, kind, default=vars(ancestor)[name], annotation=annotation)
-                declared.setdefault(name, own)
-    defaults = {name: one.default for name, one in declared.items()}
-    every = sorted(declared.values(), key=lambda one: one.kind)  # those by position first
-    signature = inspect.Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *every], return_annotation=None)
-
-    def __init__(self: Any, *values: Any, **given: Any) -> None:
-        for name in given.keys() - defaults.keys():
-            hint = f": {elsewhere[name]}" if name in elsewhere else meant(name, defaults)
-            raise TypeError(f"{type(self).__name__} got an unexpected parameter {name}={given[name]!r}{hint}")
-        if values:
-            given = signature.bind(self, *values, **given).arguments
-            del given["self"]
-        vars(self).update(defaults | given)
-
-    __init__.__signature__ = signature  # type: ignore[attr-defined]  # read by inspect
-    __init__.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = __init__  # type: ignore[misc]  # as a dataclass gets its own
+@cache
+def _keywords_of(init: Callable[..., None]) -> frozenset[str] | None:
+    """Names that an `__init__` takes; None where it takes any."""
+    parameters = inspect.signature(init).parameters
+    anything = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    return None if anything else frozenset(parameters) - {"self"}

@@ -40,6 +40,7 @@ def _check_statements(kernel):
         "differentiable",
     ):
         assert getattr(kernel, statement) in ANSWERS, statement
+        assert statement not in kernel.get_params(), f"{statement} is annotated, and so became a parameter"
     assert kernel.lipschitz is None or kernel.lipschitz >= 0
     if kernel.strictly_positive_definite == "yes":
         assert kernel.positive_definite == "yes"

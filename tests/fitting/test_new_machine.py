@@ -1,6 +1,7 @@
 """What a new machine costs: a problem, a docstring and parameters; everything else is the pipeline's."""
 
 import inspect
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -88,6 +89,7 @@ class Narrower(TwoPricedSVR):
     """It has the parameters of its ancestor, which wrote an `__init__` of its own."""
 
 
+@dataclass(eq=False, repr=False)
 class Wider(SVR):
     """It declares one more."""
 
@@ -101,5 +103,5 @@ def test_parameters_are_declared_or_inherited():
     assert Wider(extra=1).extra == 1
     with pytest.raises(TypeError, match="Wider got an unexpected parameter more=1"):
         Wider(more=1)
-    with pytest.raises(TypeError, match="too many positional"):
+    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments"):
         SVR(1.0, 2.0)

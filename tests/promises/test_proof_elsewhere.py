@@ -8,17 +8,16 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import mercer
 from mercer.gram import places
-from mercer.gram.factor import eigenvectors_of, factor_of, kept_of
+from mercer.gram.factor import HostAlgebra
 from mercer.gram.host_field import HostField
 from mercer.gram.joint_field import HostJointField
 from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.stored_gram import rounded_of
 from promises.test_false_claims import CHECKS, LINEAR, broken, problems
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-class Careless:
+class Careless(HostAlgebra):
     """K with errors of a millionth, of which it says nothing."""
 
     levels = precisions = (np.float64,)
@@ -44,7 +43,6 @@ class Careless:
         return self.block(everything if rows is None else rows, everything) @ coefficients
 
     products = product
-    factor, kept, eigh, rounded = factor_of, kept_of, eigenvectors_of, rounded_of
 
     def view(self, rows):
         return Careless(self.proof.view(rows), self._rows[rows])

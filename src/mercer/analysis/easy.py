@@ -29,8 +29,8 @@ from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
 from mercer.estimators import SVC, SVR
 from mercer.files import save
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.runtime.progress import Reporter
+from mercer.runtime.shared_docs import shared_docs
 from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.selection.tune import tune
 from mercer.tables.choice import guesses_in
@@ -209,7 +209,10 @@ class EasyModel:
         return self.model.explain(X, background)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else `model` can be asked: `partial_dependence`, `reasons`, `margins`, `insight`, `score`, …."""
+        """Whatever else `model` can be asked: `partial_dependence`, `reasons`, `margins`, `insight`, `score`, ….
+
+        They are not written out: the model is a table or a calibrated model, and has the methods of its machine.
+        """
         if name.startswith("_") or name == "model":
             raise AttributeError(name)
         return getattr(self.model, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.laplace import LaplaceProcess, averaged, mode_problem, solve_mode
 from mercer.bayes.optimising import Optimising, own_vectors
 from mercer.data.labels import signs, winner
+from mercer.engine import like_input
 from mercer.estimators.kernel_machine import RepresentedMachine
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
@@ -24,9 +24,11 @@ from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
 from mercer.kernels.climb import climb
 from mercer.problems.representer import RepresenterProblem
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     """Gaussian process classification by Laplace's approximation, its mode certified.
 
@@ -96,6 +98,7 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
         return Tasks(Task(name, problem, solve_mode) for name, problem in zip(names, problems, strict=True))
 
     def _processes(self, X: Any, kernel: Kernel) -> list[LaplaceProcess]:
+        """A process for each column of signs, whose modes are not found yet."""
         return [LaplaceProcess(X, y, self._weight_, kernel=kernel) for y in self._signs_.T]
 
     def _solve(
@@ -129,10 +132,12 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
         self.laplace_correction_ = freeze(np.array([one.correction for one in self._process_]))
 
     def _made(self) -> list[LaplaceProcess]:
-        made = self._processes(self._expansion_.vectors, self.kernel_)
-        for one, c in zip(made, np.asarray(self._expansion_.coefficients).T, strict=True):
-            vars(one)["coefficients"] = np.ascontiguousarray(c)
-        return made
+        """The processes of the fitted modes."""
+        modes = [np.ascontiguousarray(c) for c in np.asarray(self._expansion_.coefficients).T]
+        return [
+            LaplaceProcess(self._expansion_.vectors, y, self._weight_, kernel=self.kernel_, coefficients=c)
+            for y, c in zip(self._signs_.T, modes, strict=True)
+        ]
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
@@ -159,22 +164,42 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
             return averaged(mean, variance)[:, None]
         return np.column_stack([averaged(*column) for column in zip(mean.T, variance.T, strict=True)])
 
+    @like_input
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample, averaged over f; several classes have each its own against all others, scaled to
         add up to 1.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
         """
         P = self._averaged(X)
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
-        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others."""
+        """The logarithm of the odds P/(1 − P), of the second of two classes, or of each against the others.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         values = logit(np.clip(self._averaged(X), 1e-300, 1.0 - 1e-16))
         return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """The most probable class of each sample."""
+        """The most probable class of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         check_is_fitted(self)
         odds = self.decision_function(X)
         return np.asarray(self.classes_[winner(odds[:, None] if odds.ndim == 1 else odds)])

@@ -71,9 +71,12 @@ def solve_mode(
 class LaplaceProcess(Process):
     """The Gaussian process of two classes, y = ±1; a weight counts like that many repetitions of its sample."""
 
-    def __init__(self, X: Any, y: Floats, weight: Floats, *, kernel: Kernel) -> None:
+    def __init__(
+        self, X: Any, y: Floats, weight: Floats, *, kernel: Kernel, coefficients: Floats | None = None
+    ) -> None:
+        """`coefficients` are those of the mode, where a machine has found it already."""
         super().__init__(X, weight, kernel)
-        self.y = y
+        self.y, self._given = y, coefficients
 
     # --- the mode, found here or given by a machine that has it ------------------------------------------------------
 
@@ -84,6 +87,8 @@ class LaplaceProcess(Process):
     @cached_property
     def coefficients(self) -> Floats:
         """c of the mode f̂ = Kc."""
+        if self._given is not None:
+            return self._given
         return solve_mode(mode_problem(self.y, self.weight), self._gram, _MODE)[0].c
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -21,6 +21,7 @@ from mercer.solvers.least_squares.solution import memory_error
 _DEFAULT_STEPS = 100
 
 
+@dataclass(eq=False, repr=False)
 class Optimising(Machine):
     """A machine that chooses its kernel by the marginal likelihood."""
 

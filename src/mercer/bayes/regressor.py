@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,19 +11,20 @@ import numpy as np
 from mercer.arrays import Data, Floats, freeze
 from mercer.bayes.optimising import Optimising
 from mercer.bayes.process import GaussianProcess
-from mercer.engine import placed
+from mercer.engine import like_input, placed
 from mercer.fitting.families.least_squares_machine import LeastSquaresRegressor, checked_lam
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.kernels import Kernel, as_kernel
 from mercer.problems.least_squares import LeastSquares
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.choose import solve_least_squares
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     """Gaussian process regression: mean, variance, samples and likelihood, exact and certified.
 
@@ -121,6 +122,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     def _made(self) -> GaussianProcess:
         return self._at(self._expansion_.vectors, self.kernel_, self.lam_)
 
+    @like_input
     def predict(self, X: Data, return_std: bool = False, return_cov: bool = False, noise: bool = False) -> Any:
         """The mean of each sample, and how sure it is.
 

@@ -15,7 +15,7 @@ maximum, and there is no certificate.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,17 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.arrays import Data, Floats, Indices, freeze, host
+from mercer.engine import like_input
 from mercer.fitting.families.regressor import Regressor
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import KernelChoice, MachineMethods, Training
+from mercer.fitting.pipeline.machine import KernelChoice, Training
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Flag, Function, IndexArray, Number, Vectors, fitted
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.runtime.threads import effective_n_threads
 from mercer.solvers.least_squares.solution import memory_error
 
@@ -42,6 +44,7 @@ _ALONE_MULTIPLICATIONS, _SERIAL_MULTIPLICATIONS = 1 << 23, 1 << 18
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RelevanceVectorRegressor(MachineMethods, Regressor):
     """Relevance vector regression: few vectors, and how sure each prediction is.
 
@@ -167,6 +170,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
                 f"RelevanceVectorRegressor stopped at max_iter={limit} changes of a prior; raise it", ConvergenceWarning
             )
 
+    @like_input
     def predict(self, X: Data, return_std: bool = False, noise: bool = True) -> Any:
         """f(x) of each sample, and how sure it is.
 

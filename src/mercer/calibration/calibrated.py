@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats, Indices
 from mercer.engine import PlacedSamples, on_host, placed
 from mercer.fitting.pipeline.class_spec import DeclaresState
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.pipeline.state import NestedEstimator, Text, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.held_out.folds import Splits
 from mercer.held_out.machines import decision_values, weight_option
 from mercer.runtime.refitting import adopt_fit, blank_copy
@@ -100,9 +100,6 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
         tags, inner = super().__sklearn_tags__(), self._given().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
-
-
-attach_named(Calibrated)
 
 
 def expect_numbers(values: Any, name: str, length: int | None) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
@@ -24,10 +23,10 @@ from mercer.calibration.sigmoid import Sigmoids
 from mercer.calibration.weighted_ranks import are_counts, share_up_to
 from mercer.data import samples
 from mercer.data.labels import REST, codes_among, planes, winner
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVC
+from mercer.fitting.mixins import ScoresAccuracy
 from mercer.fitting.pipeline.dataclass_spec import OneOf
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_classifier
 from mercer.fitting.pipeline.state import Array, Flag, Unsaved, expect, fitted
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
@@ -62,7 +61,8 @@ class OwnScores:
         return out
 
 
-class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class CalibratedClassifier(ScoresAccuracy, Calibrated):
     """A machine trained on all samples, with probabilities learned from decision values that it did not train on.
 
     Every fold's machine gives the decision values of the samples that the fold left out, and a curve for each plane
@@ -117,19 +117,14 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         _held_out_=Flag(),
     )
 
-    score = score_of_classifier
-    _default = SVC
+    estimator: Any = None
+    method: str = "sigmoid"
+    cv: Any = 5
+    _: KW_ONLY
+    verbose: bool = False
+    decides: str = "probability"
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        method: str = "sigmoid",
-        cv: Any = 5,
-        *,
-        verbose: bool = False,
-        decides: str = "probability",
-    ) -> None:
-        self.estimator, self.method, self.cv, self.verbose, self.decides = estimator, method, cv, verbose, decides
+    _default = SVC
 
     def _check_parameters(self) -> None:
         one_of("method", self.method, tuple(METHODS))
@@ -249,16 +244,19 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         check_is_fitted(self)
         return self.probabilities_.curves
 
+    @like_input
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, in the order of `classes_`."""
         f = self._decided(X)
         return self.probabilities_(f)
 
+    @like_input
     def predict_log_proba(self, X: Any) -> Floats:
         """Its logarithm; a probability of zero, which isotonic regression can give, has −inf."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @like_input
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class; where two have the same probability, the one that the machine decides for."""
         if one_of("decides", self.decides, _WHO) == "machine":
@@ -301,6 +299,3 @@ class CalibratedClassifier(ClassifierMixin, Calibrated):  # type: ignore[misc]  
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
         return np.asarray(self.p_values(X) > alpha)
-
-
-answers_as_asked(CalibratedClassifier)

@@ -12,11 +12,10 @@ A sample of weight k counts as k samples of the same fold, and the new sample as
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -35,12 +34,12 @@ from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.calibration.weighted_ranks import are_counts, lower_ends, upper_ends
 from mercer.data import samples
 from mercer.data.samples import check_same_length
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.families.kernel_weights import KernelWeights
+from mercer.fitting.mixins import ScoresR2
 from mercer.fitting.pipeline.dataclass_spec import OneOf
 from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.machine import answers_as_asked, score_of_regressor
 from mercer.fitting.pipeline.state import Array, AttributeSpec, Function, IndexArray, check_vectors, expect, fitted
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut
@@ -74,7 +73,8 @@ class _Folds(AttributeSpec):
                 spec.check("the rows of a fold", rows, model)
 
 
-class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class CalibratedRegressor(ScoresR2, Calibrated):
     """A regressor trained on all samples, with intervals from the residuals of samples that were left out.
 
     `model.calibrate(X, y)` makes one of a machine that is fitted already.
@@ -119,11 +119,12 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         _weight_=Array(None),
     )
 
-    score = score_of_regressor
-    _default = SVR
+    estimator: Any = None
+    cv: Any = 5
+    _: KW_ONLY
+    verbose: bool = False
 
-    def __init__(self, estimator: Any = None, cv: Any = 5, *, verbose: bool = False) -> None:
-        self.estimator, self.cv, self.verbose = estimator, cv, verbose
+    _default = SVR
 
     def _check_parameters(self) -> None:
         if self.cv == HELD_OUT:
@@ -195,6 +196,7 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
             threads = effective_n_threads(getattr(self.estimator_, "n_jobs", None))
             self._functions_ = replace(self._functions_, n_threads=threads)
 
+    @like_input
     def predict(self, X: Any) -> Floats:
         """The machine's own prediction."""
         check_is_fitted(self)
@@ -285,9 +287,6 @@ class CalibratedRegressor(RegressorMixin, Calibrated):  # type: ignore[misc]  # 
         precomputed = get_tags(self.estimator_).input_tags.pairwise
         parts = [part.predict(X[:, train] if precomputed else X) for part, train in self._folds_]
         return np.column_stack(parts)[:, self._without_]
-
-
-answers_as_asked(CalibratedRegressor)
 
 
 def _predictions(machine: Any, X: Any) -> Floats:

@@ -16,7 +16,7 @@ from mercer import _core
 from mercer.arrays import Floats, Indices
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Table:
     """A row per sample and a column per output."""
 
@@ -59,7 +59,7 @@ class Table:
         """Some of the rows, in this order."""
         indptr, entry, row = _core.take_rows(self.indptr, rows)
         taken = Table(self.data[entry], self.indices[entry], indptr, self.n_columns)
-        taken.__dict__["rows"] = row
+        taken.rows = row
         return taken
 
     def toarray(self) -> Floats:

@@ -13,10 +13,10 @@ from sklearn.base import clone
 from mercer.arrays import Floats
 from mercer.displays.annotations import Axes, DataFrame, Figure, MaybeArray, MaybeAxes, Panels
 from mercer.displays.drawing import COLOURS, SMALLEST_SHOWN, Display, Picture, frame, legend, panels_for
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.held_out.machines import weight_option
 from mercer.parameters import positive
 from mercer.runtime.optional import require
+from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.asked import ask
 from mercer.teaching.record import Trace
 

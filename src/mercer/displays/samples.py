@@ -24,13 +24,13 @@ from mercer.displays.drawing import (
     short,
     wrapped,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.margins import Margins
 from mercer.parameters import integer
+from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.asked import ask
 
 

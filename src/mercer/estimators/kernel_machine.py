@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Floats, freeze
 from mercer.data.exact_parts import exact_parts
 from mercer.data.labels import signs
+from mercer.engine import like_input
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.regressor import Regressor
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, ClassifierMethods, KernelChoice, Machine, MachineMethods
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
 from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
@@ -25,6 +25,8 @@ from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHi
 from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.pegasos.iterates import validation_part
 from mercer.solvers.representer import Watch, solve_representer
 
@@ -34,6 +36,7 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class RepresentedMachine(MachineMethods, Machine):
     """f(x) = Σ_j c_j k(x_j, x) + b, with a coefficient for every sample: what the representer theorem says."""
 
@@ -68,6 +71,7 @@ class RepresentedMachine(MachineMethods, Machine):
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(C[used]), self.intercept_, used)
 
 
+@dataclass(eq=False, repr=False)
 class _KernelMachine(RepresentedMachine):
     """What the classifier and the regressor share."""
 
@@ -204,6 +208,7 @@ def _combined(problem: RepresenterProblem, of: tuple[Any, Any]) -> RepresenterPr
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelMachineRegressor(Regressor, _KernelMachine):
     """Regression with any convex loss.
 
@@ -309,7 +314,8 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
         super()._conclude(fit, solved)
         self.classes_, self._loss_ = freeze(fit.target.labels), self.loss
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_gives_probabilities)
+    @like_input
     def predict_proba(self, X: Data) -> Floats:
         """P(class) for each sample; with several classes, each one's own against all others, scaled to add up to 1.
 
@@ -325,7 +331,8 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
             return np.column_stack([1.0 - P, P])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_gives_probabilities)
+    @like_input
     def predict_log_proba(self, X: Data) -> Floats:
         """The logarithms of `predict_proba`.
 

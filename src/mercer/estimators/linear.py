@@ -25,9 +25,9 @@ from mercer.fitting.families.linear_machine import (
     warn_of_early_ends,
 )
 from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import ClassifierMethods, ClassWeight
+from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.state import Array, Predicate, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
@@ -36,6 +36,7 @@ from mercer.kernels.matrices import squared_lengths
 from mercer.parameters import not_negative, one_of, positive
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.linear.joint import solve_joint_linear
 from mercer.solvers.linear.referee import LinearSolution
 
@@ -51,6 +52,7 @@ def _is_note(value: Any, _: Any) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     """Linear support vector classification, exact and certified; several classes one against the rest.
 
@@ -179,6 +181,7 @@ def _prices(fit: Fit, C: Any) -> Floats:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class LinearSVR(Regressor, LinearMachine):
     """Linear support vector regression, exact and certified.
 

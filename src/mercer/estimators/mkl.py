@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.families.pairwise import JOINT
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MKLClassifier(KernelWeights, SVC):
     """Support vector classification with a weighted sum of kernels, whose weights are learnt with it.
 
@@ -71,6 +72,7 @@ class MKLClassifier(KernelWeights, SVC):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class MKLRegressor(KernelWeights, SVR):
     """Support vector regression with a weighted sum of kernels, whose weights are learnt with it.
 

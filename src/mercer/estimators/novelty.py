@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
 from mercer.arrays import Data, Floats, Weights, inner
+from mercer.engine import like_input
 from mercer.fitting.families.dual_machine import DualMachine, expect_squares
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.machine import NoveltyMethods
 from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.dual.one_class import solve_one_class
 
 
+def _has_marks(machine: Any) -> bool:
+    if not hasattr(machine, "prob_density_marks_"):
+        raise AttributeError(f"{type(machine).__name__} estimates no probabilities; .calibrate(X) learns them")
+    return True
+
+
 @shared_docs
-class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 
     FITTED = fitted(
@@ -50,16 +59,70 @@ class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine):  # type: ignor
     def _check_parameters(self) -> None:
         share("nu", self.nu, "it is the largest share of samples outside", whole=True)
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
-        """+1 for a sample like those trained on, −1 for a novelty."""
+        """+1 for a sample like those trained on, −1 for a novelty.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     def decision_function(self, X: Data) -> Floats:
         raise NotImplementedError
 
+    @like_input
     def score_samples(self, X: Data) -> Floats:
-        """The score that is compared with `offset_`: decision_function + offset_."""
+        """The score that is compared with `offset_`: decision_function + offset_.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self.decision_function(X) + self.offset_)
+
+    def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
+        """A copy of this machine with `predict_proba`: how normal a sample is, as a rank in steps of a tenth.
+
+        Ten marks divide the decision values of samples below 0, and those from 0 on, into five groups of equal size
+        each. They are `prob_density_marks_`, LIBSVM's, and stand in its model files.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            The training samples, or others with cv="held-out".
+        cv : int, splitter or "held-out", default=5
+            Folds that leave every sample out once. "held-out": the machine is asked itself. LIBSVM does that with the
+            training samples.
+        sample_weight : array of shape (n_samples,), optional
+            For the folds' machines and for the marks. A weight of k counts as k samples; a sample of weight 0 counts
+            nowhere.
+
+        Returns
+        -------
+        a machine of the same class
+        """
+        from mercer.calibration.novelty import calibrate_novelty
+
+        calibrated: Self = calibrate_novelty(self, X, cv, sample_weight)
+        return calibrated
+
+    @available_if(_has_marks)
+    @like_input
+    def predict_proba(self, X: Data) -> Floats:
+        """How probable it is that a sample is an outlier, −1, and that it is like those trained on, +1.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        from mercer.calibration.novelty import novelty_probabilities
+
+        return novelty_probabilities(self, X)
 
 
 @shared_docs
@@ -106,8 +169,15 @@ class OneClassSVM(NoveltyDetector):
         self.n_iter_ = solved[0].solution.steps
         self.offset_ = -b
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
-        """f(x): positive for samples like those trained on."""
+        """f(x): positive for samples like those trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
 
@@ -175,8 +245,15 @@ class SVDD(NoveltyDetector):
         diagonal = 2.0 * p
         self.diagonal_ = float(diagonal[0]) if np.ptp(diagonal) <= 1e-12 * abs(diagonal[0]) else None
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
-        """R² − ‖φ(x) − a‖²: positive inside the ball."""
+        """R² − ‖φ(x) − a‖²: positive inside the ball.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))
 
     def _diagonal_of(self, X: Data) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ from mercer.certificates.hulls import in_scale_of_f
 from mercer.data.labels import Classes
 from mercer.fitting.families.dual_machine import expect_squares
 from mercer.fitting.families.pairwise import PairwiseClassifier
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
@@ -21,6 +20,7 @@ from mercer.fitting.reports.coefficients import Bounds
 from mercer.parameters import share
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.dual.hulls import solve_hulls
 
 # "auto": this ν where it is feasible, else 0.99 of the largest feasible one.
@@ -28,6 +28,7 @@ _USUAL_NU = 0.5
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class NuSVC(PairwiseClassifier):
     """ν-support vector classification, exact and certified.
 

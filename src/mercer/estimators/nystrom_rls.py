@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mercer.fitting.families.landmark_machine import LandmarkMachine
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
-from mercer.fitting.pipeline.machine import RegressorMethods
+from mercer.fitting.mixins import RegressorMethods
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs

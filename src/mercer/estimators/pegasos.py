@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
@@ -21,17 +20,9 @@ from mercer.data.names import adopt_names
 from mercer.engine import PlacedSamples
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import (
-    CERTIFIED,
-    ClassifierMethods,
-    ClassWeight,
-    KernelChoice,
-    MachineMethods,
-    RandomState,
-    kernel_of,
-)
+from mercer.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState, kernel_of
 from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
@@ -40,7 +31,9 @@ from mercer.kernels.matrices import expect_room
 from mercer.parameters import integer, not_negative, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
     Call,
@@ -55,6 +48,7 @@ from mercer.solvers.pegasos.iterates import Iterates, one_pass, validation_part
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
     """Soft-margin classification by stochastic subgradient descent (Pegasos), linear or with a kernel.
 
@@ -325,7 +319,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(takes_samples)
     @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,19 +10,20 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Data, Floats, Indices, Weights
 from mercer.data import samples
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators.kernel_machine import RepresentedMachine
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.ordered_pairs import share_of_ordered_pairs
 from mercer.parameters import positive
 from mercer.problems.ranking import RankProblem
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.ranking import solve_ranking
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RankSVM(RepresentedMachine):
     """A function that puts the better sample of every pair ahead; pairs are those of a group with different y.
 
@@ -120,8 +122,15 @@ class RankSVM(RepresentedMachine):
         self.n_iter_ = max(1, solved[0].solution.steps)
         self._conclude_coefficients(fit, solved[0].solution.beta[:, None], np.zeros(1))
 
+    @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group."""
+        """f(x) of each sample: the larger, the better; what it is compared with must be of the same group.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return np.asarray(self._decision(X)[:, 0])
 
     def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None, qid: ArrayLike | None = None) -> float:

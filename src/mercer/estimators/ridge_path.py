@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,16 +20,19 @@ from mercer.fitting.families.least_squares_machine import (
     LeastSquaresRegressor,
     checked_lam,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import PlotMethods, attach_named, kernel_of
+from mercer.fitting.pipeline.machine import kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
+
+if TYPE_CHECKING:
+    from mercer.displays import RidgePathDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ class PathSource:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RidgePath(PlotMethods):
+class RidgePath:
     """Least squares for a whole grid of λ, from one decomposition.
 
     Attributes
@@ -107,7 +110,7 @@ class RidgePath(PlotMethods):
     scores: Floats
     criterion: str
     params: dict[str, Any] = field(default_factory=dict)
-    _source: PathSource | None = field(default=None, init=False, repr=False)
+    _source: PathSource | None = field(default=None, repr=False)  # None of a path from a file
 
     def __post_init__(self) -> None:
         for part in fields(self):
@@ -126,11 +129,6 @@ class RidgePath(PlotMethods):
     def lam(self) -> float:
         """The chosen λ."""
         return float(self.lams[self.best])
-
-    def made_of(self, source: PathSource) -> RidgePath:
-        """This path, which from now on can make machines."""
-        object.__setattr__(self, "_source", source)
-        return self
 
     def at(self, lam: float, X: Data | None = None, y: ArrayLike | None = None, sample_weight: Weights = None) -> Any:
         """The machine at any λ, fitted and certified: `dual_coef_`, `coef_` and `intercept_` are its coefficients.
@@ -184,13 +182,17 @@ class RidgePath(PlotMethods):
             )
         return self._source.of_every(self.lams, X)
 
+    def plot(self, *axes: Any, **options: Any) -> RidgePathDisplay:
+        """Errors, degrees of freedom and norms over λ; see `mercer.displays.RidgePathDisplay.plot`."""
+        from mercer.displays import RidgePathDisplay
 
-attach_named(RidgePath)
+        return RidgePathDisplay(self).plot(*axes, **options)
 
 
 _GRID = ("kernel", "degree", "gamma", "coef0")
 
 
+@dataclass(eq=False, repr=False)
 class _ChoosesLam(LeastSquaresMachine):
     """Least squares for all λ and, where there is a grid, all kernels, of which the best is kept."""
 
@@ -275,8 +277,7 @@ class _ChoosesLam(LeastSquaresMachine):
                 scores=s.solution.scores,
                 criterion=self.criterion,
                 params=params,
-            ).made_of(
-                PathSource(
+                _source=PathSource(
                     model,
                     params,
                     samples,
@@ -284,7 +285,7 @@ class _ChoosesLam(LeastSquaresMachine):
                     np.asarray(fit.y)[fit.merged.rows],
                     fit.merged.own_weight,
                     getattr(self, "feature_names_in_", None),
-                )
+                ),
             )
             for params, s in zip(self._points(), solved, strict=True)
         )
@@ -372,6 +373,7 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RLSClassifierCV(LeastSquaresClassifier, _ChoosesLam):
     """Regularized least squares classification with λ chosen by exact leave-one-out.
 

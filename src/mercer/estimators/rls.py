@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Data, Weights
 from mercer.data.labels import known_classes
@@ -15,7 +15,8 @@ from mercer.fitting.families.least_squares_machine import (
     RecursiveLeastSquares,
     has_linear_kernel,
 )
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 
 
 @shared_docs
@@ -66,7 +67,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     True
     """
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(has_linear_kernel)
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Learn from more samples; for linear kernels, the result is that of fitting all samples so far at once.
@@ -80,6 +81,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     """Regularized least squares classification: ±1 targets, one against all for several classes.
 
@@ -112,7 +114,7 @@ class RLSClassifier(LeastSquaresClassifier, RecursiveLeastSquares):
     0.99
     """
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(has_linear_kernel)
     @shared_docs
     def partial_fit(
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,6 @@ from mercer.fitting.families.pairwise import (
     refuse_both_labels,
     refuse_no_margin,
 )
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
 from mercer.fitting.pipeline.state import Predicate, fitted
@@ -38,6 +37,7 @@ from mercer.parameters import one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hulls import solve_hard_margin
 
@@ -52,6 +52,7 @@ def _is_note(value: Any, _: Any) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SVC(PairwiseClassifier):
     """C-support vector classification, exact and certified.
 
@@ -223,21 +224,22 @@ class SVC(PairwiseClassifier):
             self.certificate_ = replace(self.certificate_, lagrangian=self._lagrangian(fit, solved))
 
     def _lagrangian(self, fit: Fit, solved: Solutions[Any]) -> Lagrangian:
-        free, beta = self.bias is True, solved.beta
+        columns = solved.columns
+        free, beta = self.bias is True, columns.beta
         b = float(self.intercept_[0]) if free else 0.0
         own = float(solved.biases(self.bias)[0]) if free else 0.0  # the solver's, of samples that it may have moved
         if self._hard:
             prices = np.full(len(beta), np.inf)
         else:
-            prices = solved.upper - solved.lower if self.slack == "l1" else 1.0 / solved.d
-        rows = fit.merged.first[solved.samples]
+            prices = columns.upper - columns.lower if self.slack == "l1" else 1.0 / solved.d
+        rows = fit.merged.first[columns.samples]
         order = np.full(int(rows.max(initial=-1)) + 1, -1)  # the user's, for whoever puts in values of their own
         order[rows] = np.arange(len(rows))
         order = order[order >= 0]
         return Lagrangian(
             slack="none" if self._hard else self.slack,
             rows=rows[order],
-            y=np.where(fit.merged.y[solved.samples] == 1, 1.0, -1.0)[order],
+            y=np.where(fit.merged.y[columns.samples] == 1, 1.0, -1.0)[order],
             C=prices[order],
             alpha=np.abs(beta)[order],
             f=(solved.u + (own - b))[order],

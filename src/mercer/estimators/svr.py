@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,10 @@ from sklearn.metrics import d2_pinball_score
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze
 from mercer.data import samples
-from mercer.engine import on_host, placed
+from mercer.engine import like_input, on_host, placed
 from mercer.estimators.regularisation import check_price, price
 from mercer.fitting.families.dual_machine import unit_of_targets
 from mercer.fitting.families.regressor import KernelRegressor
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Flag, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
@@ -24,11 +23,13 @@ from mercer.parameters import not_negative, one_of, positive, share
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.regression import quantile
+from mercer.runtime.shared_docs import shared_docs
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SVR(KernelRegressor):
     """Support vector regression, exact and certified.
 
@@ -105,8 +106,15 @@ class SVR(KernelRegressor):
         box = Bounds(float(one.upper.max()), -float(one.lower.min()))
         self._conclude_outputs(fit, solved, lambda: box, solved.biases(self.bias))
 
+    @like_input
     def predict(self, X: Data) -> Floats:
-        """f(x) of each sample; a column for each column of the y that it was trained on."""
+        """f(x) of each sample; a column for each column of the y that it was trained on.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         values = self._decision(X)
         return values if values.shape[1] > 1 else np.asarray(values[:, 0])
 
@@ -137,6 +145,7 @@ class SVR(KernelRegressor):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class NuSVR(KernelRegressor):
     """ν-support vector regression: the tube's width is chosen so that about a share ν of the samples lies outside.
 
@@ -191,6 +200,7 @@ class NuSVR(KernelRegressor):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class QuantileSVR(KernelRegressor):
     """Quantile regression with kernels, exact and certified.
 
@@ -262,8 +272,15 @@ class QuantileSVR(KernelRegressor):
         self._flat_ = np.ndim(self.quantiles) == 0
         self._conclude_outputs(fit, solved, lambda: Bounds(C * tau, C * (1.0 - tau)), solved.biases(self.bias))
 
+    @like_input
     def predict(self, X: Data) -> Floats:
-        """The quantiles of each sample: one number, or a column per quantile."""
+        """The quantiles of each sample: one number, or a column per quantile.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         values = self._decision(X)
         if self._one_quantile():
             return np.asarray(values[:, 0])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from mercer import parameters
 from mercer.arrays import Floats, n_samples, row_blocks
 from mercer.explain.outputs import Outputs, as_dense, outputs_of
-from mercer.fitting.pipeline.machine import PlotMethods, attach_named
 from mercer.kernels.terms import Term
 from mercer.parameters import integer
 from mercer.rkhs import Function, functions_of
@@ -27,6 +26,9 @@ from mercer.tables.asked import Asked, MixedColumns
 from mercer.tables.axis import Axis
 from mercer.tables.cells import cells_of
 from mercer.tables.frame import part_of
+
+if TYPE_CHECKING:
+    from mercer.displays import PartialDependenceDisplay
 
 
 def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = None) -> Floats:
@@ -55,7 +57,7 @@ def gradient_importance(model: Any, X: Any, sample_weight: ArrayLike | None = No
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PartialDependence(PlotMethods):
+class PartialDependence:
     """The mean of f over a grid.
 
     Attributes
@@ -98,8 +100,11 @@ class PartialDependence(PlotMethods):
         table = self.average.reshape(len(points[0]), -1)
         return pandas.DataFrame(columns | dict(zip(self.output_names, table.T, strict=True)))
 
+    def plot(self, *axes: Any, **options: Any) -> PartialDependenceDisplay:
+        """The curve, or the map of two features; see `mercer.displays.PartialDependenceDisplay.plot`."""
+        from mercer.displays import PartialDependenceDisplay
 
-attach_named(PartialDependence)
+        return PartialDependenceDisplay(self).plot(*axes, **options)
 
 
 def partial_dependence(

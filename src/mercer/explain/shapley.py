@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,16 +26,18 @@ from mercer import _core, parameters
 from mercer.arrays import Floats, Indices
 from mercer.data.labels import Pair
 from mercer.explain.outputs import Outputs, as_dense, class_signs, outputs_of
-from mercer.fitting.pipeline.machine import ExplanationMethods, attach_named
 from mercer.kernels.terms import Term, Terms
 from mercer.runtime.optional import require
 from mercer.runtime.progress import Reporter
 from mercer.runtime.threads import effective_n_threads
 from mercer.tables.asked import MixedColumns
 
+if TYPE_CHECKING:
+    from mercer.displays import ExplanationDisplay
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(ExplanationMethods):
+class Explanation:
     """The Shapley values of some samples; ``base_values + values.sum(axis=1)`` is f at each of them.
 
     Attributes
@@ -79,11 +81,6 @@ class Explanation(ExplanationMethods):
     classes: np.ndarray | None = field(default=None, repr=False)
     pairs: Sequence[Pair] | None = field(default=None, repr=False)
     function: str = "f"
-
-    def __post_init__(self) -> None:
-        if self.values.ndim == 3 and self.values.shape[2] == 1:
-            object.__setattr__(self, "values", self.values[:, :, 0])
-            object.__setattr__(self, "base_values", self.base_values[:, 0])
 
     @property
     def several(self) -> bool:
@@ -134,6 +131,12 @@ class Explanation(ExplanationMethods):
         columns = pandas.MultiIndex.from_product([self.output_names, self.feature_names], names=["output", "feature"])
         return pandas.DataFrame(self.values.transpose(0, 2, 1).reshape(len(self), -1), columns=columns)
 
+    def plot(self, kind: str = "bar", **options: Any) -> ExplanationDisplay:
+        """The picture: "bar" or "beeswarm"; see `mercer.displays.ExplanationDisplay`."""
+        from mercer.displays import ExplanationDisplay
+
+        return ExplanationDisplay.from_explanation(self, kind=kind, **options)
+
     def to_shap(self) -> Any:
         """As a `shap.Explanation`, for the plots of that package."""
         made = require("shap", "an explanation for its plots").Explanation
@@ -172,9 +175,6 @@ class Explanation(ExplanationMethods):
 
     def _of(self, values: Floats, base_values: Floats, name: str) -> Self:
         return replace(self, values=values, base_values=base_values, output_names=(name,), classes=None, pairs=None)
-
-
-attach_named(Explanation)
 
 
 # Support vectors of one call, and the values that the core keeps in it: 8 MB, more only for above 65,000 features.
@@ -225,9 +225,10 @@ def explain(
             f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
         )
     reached = values.sum(axis=2) + base
+    several = len(base) > 1
     return Explanation(
-        values=np.ascontiguousarray(values.transpose(0, 2, 1)),
-        base_values=np.tile(base, (len(data), 1)),
+        values=np.ascontiguousarray(values.transpose(0, 2, 1) if several else values[:, 0]),
+        base_values=np.tile(base, (len(data), 1)) if several else np.repeat(base, len(data)),
         data=machine.asked.cells(X) if machine.asked.steps else data,
         feature_names=machine.asked.names,
         output_names=machine.names,

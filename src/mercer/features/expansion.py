@@ -32,7 +32,7 @@ from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.mercer_check import rounding_of_given
 from mercer.kernels.names import KernelLike
-from mercer.parameters import Seed, integer, one_of, positive, store
+from mercer.parameters import Seed, integer, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
 
@@ -76,7 +76,7 @@ class MercerExpansion:
     weights: Floats = field(repr=False)
     eigenvalues: Floats = field(repr=False)
     rest: float
-    _coefficients: Floats = field(init=False, repr=False)
+    _coefficients: Floats = field(repr=False)
 
     def functions(self, X: Samples) -> Floats:
         """φ_j at every sample, a column each; their mean squares over the points are 1."""
@@ -135,9 +135,8 @@ def mercer_expansion(
     values, vectors = _eigenpairs_of(root[:, None] * bound(points) * root, bound, "these points")
     kept = min(n_terms, _n_above_rounding(values))
     coefficients = root[:, None] * vectors[:, :kept] / values[:kept]
-    made = MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), float(values[kept:].sum()))
-    object.__setattr__(made, "_coefficients", freeze(coefficients))
-    return made
+    rest = float(values[kept:].sum())
+    return MercerExpansion(bound, points, freeze(w), freeze(values[:kept].copy()), rest, freeze(coefficients))
 
 
 def mercer_integral(X: Samples, f: OfSamples, *, kernel: KernelLike, weights: ArrayLike) -> float:
@@ -212,6 +211,7 @@ def mercer_violation(X: Samples, *, kernel: KernelLike, weights: ArrayLike) -> F
     return Function(X, root * vectors[:, 0] / values[0], kernel=bound)
 
 
+@dataclass(eq=False, repr=False)
 class Nystrom(FeatureMap):
     """Features of any kernel of vectors from landmarks among the samples.
 
@@ -259,15 +259,11 @@ class Nystrom(FeatureMap):
         _map=Array("indices_", "eigenvalues_", required=True),
     )
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        n_components: int = 100,
-        landmarks: str = "uniform",
-        lam: float = 1e-3,
-        random_state: Seed = 0,
-    ) -> None:
-        store(self, locals())
+    kernel: KernelLike = "rbf"
+    n_components: int = 100
+    landmarks: str = "uniform"
+    lam: float = 1e-3
+    random_state: Seed = 0
 
     def _check_fitted(self) -> None:
         super()._check_fitted()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
@@ -27,9 +28,10 @@ from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
 from mercer.fitting.pipeline.state import Array, Count, Number, Unsaved, expect, fitted, is_count
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike
-from mercer.parameters import Seed, integer, store
+from mercer.parameters import Seed, integer
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourier(FeatureMap):
     """Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), orthogonal by default (Yu and others 2016).
 
@@ -73,10 +75,10 @@ class RandomFourier(FeatureMap):
         _scale=Unsaved(),
     )
 
-    def __init__(
-        self, kernel: KernelLike = "rbf", n_components: int = 200, orthogonal: bool = True, random_state: Seed = 0
-    ) -> None:
-        store(self, locals())
+    kernel: KernelLike = "rbf"
+    n_components: int = 200
+    orthogonal: bool = True
+    random_state: Seed = 0
 
     def _check_fitted(self) -> None:
         super()._check_fitted()
@@ -129,6 +131,7 @@ def gaussian_of(kernel: Kernel) -> tuple[float, float, Floats | None]:
     return recipe.scale, recipe.numbers[0], recipe.factor
 
 
+@dataclass(eq=False, repr=False)
 class GaussianSeries(FeatureMap):
     """The first terms of the power series of a Gaussian kernel; `error(X)` says what the others add up to.
 
@@ -162,10 +165,10 @@ class GaussianSeries(FeatureMap):
 
     FITTED = fitted(n_terms_=Count(required=True), _scale=Unsaved(), _gamma=Unsaved())
 
-    _takes_sparse = False
+    kernel: KernelLike = "rbf"
+    n_terms: int | None = None
 
-    def __init__(self, kernel: KernelLike = "rbf", n_terms: int | None = None) -> None:
-        store(self, locals())
+    _takes_sparse = False
 
     def _check_fitted(self) -> None:
         super()._check_fitted()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,13 @@ from mercer.arrays import Floats, Indices, Samples, is_sparse
 from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
 from mercer.fitting.pipeline.state import Unsaved, fitted
 from mercer.kernels.names import KernelLike
-from mercer.parameters import store
 
 # Stored entries of sparse features, 12 bytes each.
 _MOST_STORED = 10**8
 _HIGHEST_DEGREE = 1000
 
 
+@dataclass(eq=False, repr=False)
 class Monomials(FeatureMap):
     """All monomials of a polynomial kernel, with the weights that make their inner product the kernel exactly.
 
@@ -58,8 +59,8 @@ class Monomials(FeatureMap):
 
     FITTED = fitted(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved())
 
-    def __init__(self, kernel: KernelLike = "linear", ordered: bool = False) -> None:
-        store(self, locals())
+    kernel: KernelLike = "linear"
+    ordered: bool = False
 
     def _check_fitted(self) -> None:
         super()._check_fitted()

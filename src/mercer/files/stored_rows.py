@@ -56,7 +56,8 @@ class StoredRows:
             else:
                 yield part, self.y[begin:end], self.sample_weight[begin:end]
 
-    __iter__ = __call__
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self()
 
 
 def stored_rows(source: Any, *, target: str | None = None, n_features: int | None = None) -> StoredRows:

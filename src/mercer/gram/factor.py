@@ -17,6 +17,7 @@ from mercer import _core
 from mercer.arrays import Floats, Indices, Precision, Values, mirror, row_blocks
 from mercer.gram.eigenpairs import leading
 from mercer.gram.gram import Gram
+from mercer.gram.stored_gram import HostRounded, rounded_of
 from mercer.runtime.long_calls import expect_in_time
 
 
@@ -164,6 +165,25 @@ def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = 
     expect_in_time(deadline, S.T, eigh)
     values, Q = eigh(S.T)
     return Eigenvectors(values[:-1], Q[:, :-1]) if centred else Eigenvectors(values, Q)
+
+
+class HostAlgebra:
+    """The methods of a Gram that take all of K to the host: its factors, its eigenvectors and its values.
+
+    An engine's Gram that has none of its own inherits them; they ask it for `full` and `block`.
+    """
+
+    def factor(self: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
+        return factor_of(self, d, dtype, n_threads)
+
+    def kept(self: Gram, n_threads: int = 1) -> KeptValues:
+        return kept_of(self, n_threads)
+
+    def eigh(self: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
+        return eigenvectors_of(self, scale, centred, deadline)
+
+    def rounded(self: Gram) -> HostRounded:
+        return rounded_of(self)
 
 
 def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:

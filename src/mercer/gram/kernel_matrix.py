@@ -14,7 +14,7 @@ import numpy as np
 from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, Indices, Precision, Values, gamma, in_order, is_sparse, row_blocks, take
 from mercer.gram.ball import Ball
-from mercer.gram.factor import eigenvectors_of, factor_of, has_negative_direction, kept_of
+from mercer.gram.factor import HostAlgebra, has_negative_direction
 from mercer.gram.host_field import HostField
 from mercer.gram.host_rows import HostRows
 from mercer.gram.joint_field import HostJointField, TiledJointField
@@ -23,7 +23,6 @@ from mercer.gram.pair_place import Layout, PairPlace
 from mercer.gram.prepared import CHUNK_ROWS, EXACT
 from mercer.gram.rounding import DOUBLE, SumBeside
 from mercer.gram.source import Source, finite_values, kernel_diagonal, partial_sums
-from mercer.gram.stored_gram import rounded_of
 from mercer.gram.tiled_field import BlockBuffer, TiledField
 from mercer.kernels import Kernel
 
@@ -51,7 +50,7 @@ _NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
 _BUDGET_PER_BYTE = 10
 
 
-class KernelMatrix:
+class KernelMatrix(HostAlgebra):
     """The Gram of a bound kernel on samples in this machine's memory; made by `gram_for`.
 
     The Gram of all samples and its views of some `rows` share one `source`.
@@ -62,8 +61,7 @@ class KernelMatrix:
     ) -> None:
         self._source, self._rows, self._streamed = source, rows, streamed
         self.kernel, self.n_threads = source.kernel, source.n_threads
-        self.diagonal, self.budget = diagonal, budget
-        self.evaluations = 0
+        self.diagonal, self.budget, self.evaluations = diagonal, budget, 0
 
     @classmethod
     def of(
@@ -402,8 +400,6 @@ class KernelMatrix:
                 K = self._values(rows[some], sources, columns, dtype)
                 out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
         return out
-
-    factor, kept, eigh, rounded = factor_of, kept_of, eigenvectors_of, rounded_of
 
     # --- the state of a solve -----------------------------------------------------------------------------------
 

@@ -217,8 +217,8 @@ class _BatchFit:
 
     def _tasks(self, machine: Any, fold: Fold) -> Sequence[Task[DualProblem]]:
         assert fold.fit is not None
-        fit = replace(fold.fit, kernel=self._kernel, _places={id(self._kernel): self._gram.view(fold.rows)})
-        vars(fit)["diagonal"] = self._gram.diagonal[fold.rows]  # it has no samples to compute this from
+        fit = replace(fold.fit, kernel=self._kernel)
+        fit = fit.with_gram(self._gram.view(fold.rows), self._gram.diagonal[fold.rows])
         tasks: Sequence[Task[DualProblem]] = machine._tasks(fit)
         return tasks
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -24,10 +25,6 @@ from mercer.parameters import integer
 
 class OfValues(Composite):
     """A function of the values of its parts: of one kernel, unless it says otherwise."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self._check()
 
     def of_values(self, values: list[Floats]) -> Floats:
         """The function of a block of each part, the first of which it may overwrite: arrays, or an engine's tensors."""
@@ -77,15 +74,15 @@ class OfValues(Composite):
         yield from self._own_slopes(blocks)
 
 
+@dataclass(eq=False, repr=False)
 class OfTwo(OfValues):
     """A kernel made of two by an operator, which has a sign and binds its sides more or less tightly."""
 
-    _part_names = ("left", "right")
-    _sign: str
+    left: Kernel
+    right: Kernel
 
-    def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left, self.right = left, right
-        self._check()
+    _part_names = ("left", "right")
+    _sign: ClassVar[str]
 
     def _text(self) -> str:
         return f"{inside(self.left, self._binds)} {self._sign} {inside(self.right, self._binds)}"
@@ -199,6 +196,7 @@ class Product(OfTwo):
         return _hypotenuse(self.left, self.right) if both else None
 
 
+@dataclass(eq=False, repr=False)
 class Scaled(OfValues):
     """a · k(x, z) with a > 0.
 
@@ -216,12 +214,11 @@ class Scaled(OfValues):
     array([[6.]])
     """
 
+    kernel: Kernel
+    factor: float
+
     _binds, _number = PRODUCT, "factor"
     _rules = recipes.scaled, terms.scaled
-
-    def __init__(self, kernel: Kernel, factor: float) -> None:
-        self.kernel, self.factor = kernel, factor
-        self._check()
 
     def _check(self) -> None:
         super()._check()
@@ -257,6 +254,7 @@ class Scaled(OfValues):
         return f"{self.factor} * {inside(self.kernel, PRODUCT)}"
 
 
+@dataclass(eq=False, repr=False)
 class Shifted(OfValues):
     """k(x, z) + c with c ≥ 0: one more feature, the constant √c.
 
@@ -274,12 +272,11 @@ class Shifted(OfValues):
     array([[3.]])
     """
 
+    kernel: Kernel
+    constant: float
+
     _binds, _number = SUM, "constant"
     _rules = recipes.shifted, terms.shifted
-
-    def __init__(self, kernel: Kernel, constant: float) -> None:
-        self.kernel, self.constant = kernel, constant
-        self._check()
 
     def _check(self) -> None:
         super()._check()
@@ -329,6 +326,7 @@ class Shifted(OfValues):
         return f"{inside(self.kernel, SUM)} + {self.constant}"
 
 
+@dataclass(eq=False, repr=False)
 class Power(OfValues):
     """k(x, z)^n with an integer n ≥ 1.
 
@@ -346,12 +344,11 @@ class Power(OfValues):
     array([[9.]])
     """
 
+    kernel: Kernel
+    exponent: int
+
     _binds, _number = POWER, "exponent"
     _rules = recipes.raised, terms.raised
-
-    def __init__(self, kernel: Kernel, exponent: int) -> None:
-        self.kernel, self.exponent = kernel, exponent
-        self._check()
 
     def _check(self) -> None:
         super()._check()
@@ -389,6 +386,7 @@ class Power(OfValues):
         return f"{inside(self.kernel, ATOM)} ** {self.exponent}"
 
 
+@dataclass(eq=False, repr=False)
 class Exponential(OfValues):
     """exp(k(x, z)), a limit of sums of powers.
 
@@ -403,6 +401,8 @@ class Exponential(OfValues):
     >>> Linear().exp()([[1.0]], [[0.5]]).round(4)
     array([[1.6487]])
     """
+
+    kernel: Kernel
 
     _rules = None, terms.exponential
 

@@ -12,6 +12,7 @@ so that an offset of the data does no harm. The implicit zeros of a CSR matrix c
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,8 @@ class WithGamma(Kernel):
         self._check()
         if isinstance(self.gamma, str):
             gamma = gamma_from(self.gamma, X, sample_weight, self._l1)
-            bound = object.__new__(type(self))  # copy.copy, or the constructor's signature, takes as long as gamma
-            bound.__dict__.update(vars(self), gamma=gamma)
+            bound = copy(self)
+            bound.gamma = gamma
             return bound
         if self.gamma == 0:
             warn_user(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ _LARGEST_ORDER = 50.0
 _FROM_SERIES, _TO_ZERO = 10.0, 1e15
 
 
+@dataclass(eq=False, repr=False)
 class Bessel(Kernel):
     """Γ(ν + 1)(2/t)^ν J_ν(t) with t = sigma·‖x − z‖; 1 where t = 0.
 
@@ -45,12 +47,12 @@ class Bessel(Kernel):
     ['yes', 'no']
     """
 
+    order: float = 1.0
+    sigma: float = 1.0
+    n_features: int | None = None
+
     unit_diagonal = differentiable = "yes"
     positive_values = "no"
-
-    def __init__(self, order: float = 1.0, sigma: float = 1.0, n_features: int | None = None) -> None:
-        self.order, self.sigma, self.n_features = order, sigma, n_features
-        self._check()
 
     def _check(self) -> None:
         if not 0 <= real("order", self.order) <= _LARGEST_ORDER:

@@ -6,6 +6,7 @@ Categories are numbers that are only compared for equality, such as those of sci
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from mercer.kernels.terms import Term, Terms
 from mercer.parameters import not_negative
 
 
+@dataclass(eq=False, repr=False)
 class OnColumns(Composite):
     """k of some columns of the samples alone; ``kernel.on(columns)`` makes one.
 
@@ -40,9 +42,8 @@ class OnColumns(Composite):
     array([[7.    , 0.3679]])
     """
 
-    def __init__(self, kernel: Kernel, columns: Sequence[int]) -> None:
-        self.kernel, self.columns = kernel, columns
-        self._check()
+    kernel: Kernel
+    columns: Sequence[int]
 
     def _check(self) -> None:
         super()._check()
@@ -145,6 +146,7 @@ def column_indices(name: str, columns: Any) -> Indices:
 Frequencies = Sequence[dict[float, float]]
 
 
+@dataclass(eq=False, repr=False)
 class Categorical(Kernel):
     """The share of the columns in which two samples have the same category; rare ones may count more.
 
@@ -167,14 +169,12 @@ class Categorical(Kernel):
            [0.  , 0.75]])
     """
 
+    frequencies: str | Frequencies | None = None
+
     # An inner product of indicators of the categories.
-    positive_definite: Answer = "yes"
+    positive_definite = "yes"
     strictly_positive_definite = universal = differentiable = positive_values = "no"
     _no_gradient = "a category cannot be changed by a small step"
-
-    def __init__(self, frequencies: str | Frequencies | None = None) -> None:
-        self.frequencies = frequencies
-        self._check()
 
     def _check(self) -> None:
         given = self.frequencies
@@ -236,6 +236,7 @@ class Categorical(Kernel):
         return "yes" if self.frequencies is None else "no"
 
 
+@dataclass(eq=False, repr=False)
 class Gower(ExpOfDistance):
     """exp(−γ D), with Gower's distance D: the mean over the columns of |x_f − z_f|, or of [x_f ≠ z_f] for categories.
 
@@ -258,14 +259,13 @@ class Gower(ExpOfDistance):
            [0.2231, 0.6065, 1.    ]])
     """
 
+    categorical: Sequence[int] = ()
+    gamma: float = 1.0
+
     # Each factor is strictly positive definite on its column, and so is their product: that on a grid of the columns'
     # values is a Kronecker product, of which any samples are a part.
-    differentiable: Answer = "no"
+    differentiable = "no"
     _no_gradient = "it has a kink where two samples have a number in common, and categories have no small steps"
-
-    def __init__(self, categorical: Sequence[int] = (), gamma: float = 1.0) -> None:
-        self.categorical, self.gamma = categorical, gamma
-        self._check()
 
     def _check(self) -> None:
         column_indices("categorical", self.categorical)

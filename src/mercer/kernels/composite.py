@@ -6,6 +6,7 @@ A kernel is normalised, multiplied by f(x)f(z), or taken of φ(x) and φ(z).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,6 @@ from mercer.kernels.terms import Terms
 SUM, PRODUCT, POWER, ATOM = range(4)
 # Samples whose features are computed at a time.
 _ROWS = 1024
-
-
-def _of_parts(statement: str) -> Any:
-    """What a composite kernel says of itself, as `_follows` finds it."""
-    return property(lambda kernel: kernel._follows(statement))
 
 
 class Composite(Kernel):
@@ -138,11 +134,25 @@ class Composite(Kernel):
             return "yes"
         return "depends" if answers <= {"yes", "depends"} else "unknown"
 
-    positive_definite = _of_parts("positive_definite")
-    strictly_positive_definite = _of_parts("strictly_positive_definite")
-    universal = _of_parts("universal")
-    differentiable = _of_parts("differentiable")
-    positive_values = _of_parts("positive_values")
+    @property
+    def positive_definite(self) -> Answer:
+        return self._follows("positive_definite")
+
+    @property
+    def strictly_positive_definite(self) -> Answer:
+        return self._follows("strictly_positive_definite")
+
+    @property
+    def universal(self) -> Answer:
+        return self._follows("universal")
+
+    @property
+    def differentiable(self) -> Answer:
+        return self._follows("differentiable")
+
+    @property
+    def positive_values(self) -> Answer:
+        return self._follows("positive_values")
 
     def _slopes_of(self, side: str, slopes: Iterator[Slope], factor: Floats | float = 1.0) -> Iterator[Slope]:
         """A part's derivatives by its parameters, times a factor, under the names that they have here."""
@@ -162,6 +172,7 @@ def inside(kernel: Kernel, binds: int = ATOM) -> str:
     return f"({kernel!r})" if own < binds else repr(kernel)
 
 
+@dataclass(eq=False, repr=False)
 class Normalised(Composite):
     """k(x, z) / √(k(x, x) k(z, z)), for kernels that are positive on the diagonal.
 
@@ -177,12 +188,10 @@ class Normalised(Composite):
     array([[0.6]])
     """
 
+    kernel: Kernel
+
     _rules = recipes.unit_diagonal, terms.unit_diagonal
     unit_diagonal = "yes"
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self._check()
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         rows = self._lengths(X)
@@ -269,6 +278,7 @@ class _ThroughFunction(Composite):
         return "depends" if super()._follows(statement) != "unknown" else "unknown"
 
 
+@dataclass(eq=False, repr=False)
 class Weighted(_ThroughFunction):
     """f(x) k(x, z) f(z).
 
@@ -287,11 +297,10 @@ class Weighted(_ThroughFunction):
     array([[4.    , 2.2073]])
     """
 
-    unit_diagonal = "depends"
+    kernel: Kernel
+    function: OfSamples
 
-    def __init__(self, kernel: Kernel, function: OfSamples) -> None:
-        self.kernel, self.function = kernel, function
-        self._check()
+    unit_diagonal = "depends"
 
     def _check(self) -> None:
         super()._check()
@@ -319,6 +328,7 @@ class Weighted(_ThroughFunction):
         return f"{inside(self.kernel)}.scaled_by({name_of(self.function)})"
 
 
+@dataclass(eq=False, repr=False)
 class PulledBack(_ThroughFunction):
     """k(φ(x), φ(z)).
 
@@ -339,11 +349,9 @@ class PulledBack(_ThroughFunction):
     array([[0.3679]])
     """
 
+    kernel: Kernel
+    feature_map: OfSamples
     accepts: Domain = "vectors"
-
-    def __init__(self, kernel: Kernel, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
-        self.kernel, self.feature_map, self.accepts = kernel, feature_map, accepts
-        self._check()
 
     def _check(self) -> None:
         super()._check()

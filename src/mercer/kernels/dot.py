@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,6 +93,7 @@ class _OfAffineProduct(WithGamma):
         return self._ending(affine(self._gamma(), float(self.coef0), squared_lengths(as_matrix(X))))
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(_OfAffineProduct):
     """(γ⟨x, z⟩ + coef0)^degree, such as the quadratic and the cubic kernel.
 
@@ -111,12 +113,12 @@ class Polynomial(_OfAffineProduct):
     array([[144.]])
     """
 
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+
     strictly_positive_definite = universal = "no"
     differentiable = "yes"
-
-    def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0) -> None:
-        self.degree, self.gamma, self.coef0 = degree, gamma, coef0
-        self._check()
 
     def _check(self) -> None:
         integer("degree", self.degree, 0, "other powers of an inner product are no kernels")
@@ -169,6 +171,7 @@ class Polynomial(_OfAffineProduct):
         return math.sqrt(self._gamma()) if self.degree == 1 and self.bound else None
 
 
+@dataclass(eq=False, repr=False)
 class Sigmoid(_OfAffineProduct):
     """tanh(γ⟨x, z⟩ + coef0): not positive definite, so a machine on it finds only a stationary point.
 
@@ -186,12 +189,11 @@ class Sigmoid(_OfAffineProduct):
     array([[0.    , 0.4621]])
     """
 
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+
     strictly_positive_definite = universal = unit_diagonal = "no"
     differentiable = "yes"
-
-    def __init__(self, gamma: float | str = "scale", coef0: float = 0.0) -> None:
-        self.gamma, self.coef0 = gamma, coef0
-        self._check()
 
     def _ending(self, t: Floats) -> Floats:
         return np.tanh(t, out=t)

@@ -18,6 +18,7 @@ from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Domain, K
 from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
 
 
+@dataclass(eq=False, repr=False)
 class FromFunction(Kernel):
     """k given by a function, a callable (X, Z) -> matrix of shape (len(X), len(Z)).
 
@@ -38,14 +39,12 @@ class FromFunction(Kernel):
            [2.]])
     """
 
+    function: OfTwoBlocks
     accepts: Domain = "vectors"
-    mergeable: bool = False
-    given: bool = True
-    _no_gradient = "what the function does between samples is not known"
 
-    def __init__(self, function: OfTwoBlocks, accepts: Domain = "vectors") -> None:
-        self.function, self.accepts = function, accepts
-        self._check()
+    mergeable = False
+    given = True
+    _no_gradient = "what the function does between samples is not known"
 
     def _check(self) -> None:
         parameters.function("function", self.function)
@@ -130,6 +129,7 @@ def rank_one(function: OfSamples, *, accepts: Domain = "vectors") -> FromFeature
     return FromFeatureMap(_Column(function), accepts)
 
 
+@dataclass(eq=False, repr=False)
 class FromFeatureMap(Kernel):
     """⟨φ(x), φ(z)⟩ for a feature map φ.
 
@@ -148,13 +148,11 @@ class FromFeatureMap(Kernel):
     array([[5.]])
     """
 
+    feature_map: OfSamples
     accepts: Domain = "vectors"
+
     positive_definite = "yes"
     _no_gradient = "the derivative of the feature map is not known"
-
-    def __init__(self, feature_map: OfSamples, accepts: Domain = "vectors") -> None:
-        self.feature_map, self.accepts = feature_map, accepts
-        self._check()
 
     def _check(self) -> None:
         parameters.function("feature_map", self.feature_map)

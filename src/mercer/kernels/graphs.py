@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -98,6 +99,7 @@ class _OfGraphs(OfSequences):
         return sample if isinstance(sample, str) else graph_text(sample, name=name)
 
 
+@dataclass(eq=False, repr=False)
 class WeisfeilerLehman(_OfGraphs):
     """Σ_r Σ_c count(c in x) · count(c in z) over rounds r = 0, …, rounds and the labels c of that round.
 
@@ -120,9 +122,8 @@ class WeisfeilerLehman(_OfGraphs):
            [12., 18.]])
     """
 
-    def __init__(self, rounds: int = 3, normalise: bool = False) -> None:
-        self.rounds, self.normalise = rounds, normalise
-        self._check()
+    rounds: int = 3
+    normalise: bool = False
 
     def _check(self) -> None:
         integer("rounds", self.rounds, 0, "the number of times that labels are refined")
@@ -143,6 +144,7 @@ class WeisfeilerLehman(_OfGraphs):
         return found
 
 
+@dataclass(eq=False, repr=False)
 class ShortestPaths(_OfGraphs):
     """The number of pairs of nodes, one pair of each graph, with equal labels and shortest paths of equal length.
 
@@ -161,8 +163,7 @@ class ShortestPaths(_OfGraphs):
     array([[5., 6.]])
     """
 
-    def __init__(self, normalise: bool = False) -> None:
-        self.normalise = normalise
+    normalise: bool = False
 
     def _counts(self, X: Samples) -> list[Counter[Any]]:
         from scipy.sparse.csgraph import shortest_path  # 0.1 s that other kernels need not wait for
@@ -176,6 +177,7 @@ class ShortestPaths(_OfGraphs):
         return counts
 
 
+@dataclass(eq=False, repr=False)
 class RandomWalks(_OfGraphs):
     """Σ_l decay^l times the number of pairs of walks of l steps with equal labels, one in each graph, l ≤ length.
 
@@ -199,9 +201,9 @@ class RandomWalks(_OfGraphs):
     array([[17., 21.]])
     """
 
-    def __init__(self, length: int = 4, decay: float = 0.1, normalise: bool = False) -> None:
-        self.length, self.decay, self.normalise = length, decay, normalise
-        self._check()
+    length: int = 4
+    decay: float = 0.1
+    normalise: bool = False
 
     def _check(self) -> None:
         integer("length", self.length, 0, "the number of steps of a walk")

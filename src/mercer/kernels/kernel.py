@@ -5,7 +5,6 @@ A kernel knows no data and no device. It defines `_values` (a block of K) and `d
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from numbers import Real
@@ -13,32 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from mercer.arrays import Floats, Samples, host, is_sparse, mirror, n_samples
 from mercer.engine import PlacedSamples, placed, together
 from mercer.errors import NotDifferentiableError
 from mercer.kernels.geometry import FeatureSpace
 from mercer.kernels.matrices import as_matrix
-
-
-class NamedParameters:
-    """An object whose parameters are those of its `__init__`, under their own names.
-
-    It is no BaseEstimator, as scikit-learn's own kernels are none: the printer of estimators writes one by its
-    parameters, some of the time, whatever text it has of its own.
-    """
-
-    _get_param_names: Any = classmethod(BaseEstimator._get_param_names.__func__)
-    get_params, set_params = BaseEstimator.get_params, BaseEstimator.set_params
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        defaults = {name: one.default for name, one in inspect.signature(type(self)).parameters.items()}
-        with np.printoptions(threshold=36, edgeitems=2):
-            texts = {name: repr(value) for name, value in sorted(self.get_params(deep=False).items())}
-        given = [f"{name}={text}" for name, text in texts.items() if text != repr(defaults.get(name))]
-        return f"{type(self).__name__}({', '.join(given)})"
-
+from mercer.kernels.named_parameters import NamedParameters
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe
@@ -169,6 +149,10 @@ class Kernel(FeatureSpace, NamedParameters):
         if isinstance(sample, str):
             return sample
         raise TypeError(f"this kernel compares strings, but {name} is {type(sample).__name__}: {sample!r:.60}")
+
+    def __post_init__(self) -> None:
+        """Check the parameters that a dataclass has stored."""
+        self._check()
 
     def _check(self) -> None:
         """Refuse parameters that cannot be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -60,6 +61,7 @@ class ExpOfDistance(Kernel):
         return self.strictly_positive_definite
 
 
+@dataclass(eq=False, repr=False)
 class Laplacian(WithGamma, ExpOfDistance):
     """exp(−γ‖x − z‖₁).
 
@@ -75,11 +77,9 @@ class Laplacian(WithGamma, ExpOfDistance):
     array([[0.3679]])
     """
 
-    _l1 = True
+    gamma: float | str = "scale"
 
-    def __init__(self, gamma: float | str = "scale") -> None:
-        self.gamma = gamma
-        self._check()
+    _l1 = True
 
     def _distances(self, X: Samples, Z: Samples) -> Floats:
         return l1_distances(X, Z)
@@ -117,6 +117,7 @@ class Laplacian(WithGamma, ExpOfDistance):
         return 0.0 if self.gamma == 0 else None  # 2 − 2k grows like ‖x − z‖₁, not like its square
 
 
+@dataclass(eq=False, repr=False)
 class Chi2(OfHistograms, ExpOfDistance):
     """exp(−γ Σ_f (x_f − z_f)² / (x_f + z_f)) for entries ≥ 0, with 0/0 = 0.
 
@@ -132,13 +133,11 @@ class Chi2(OfHistograms, ExpOfDistance):
     array([[0.1353, 1.    ]])
     """
 
+    gamma: float = 1.0
+
     # Per feature (x − z)²/(x + z) = x + z − 4xz/(x + z), and xz/(x + z) = xz ∫ e^(−tx)e^(−tz) dt has an injective
     # feature map, so exp of its multiple is universal (Christmann and Steinwart 2010, theorem 2.2).
-    differentiable: Answer = "no"  # at 0
-
-    def __init__(self, gamma: float = 1.0) -> None:
-        self.gamma = gamma
-        self._check()
+    differentiable = "no"  # at 0
 
     def _check(self) -> None:
         not_negative("gamma", self.gamma)

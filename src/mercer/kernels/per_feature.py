@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -26,6 +27,7 @@ from mercer.kernels.terms import MOST_TERMS, Term, Terms
 from mercer.parameters import integer, positive
 
 
+@dataclass(eq=False, repr=False)
 class ANOVA(Kernel):
     """Σ_S Π_{f ∈ S} exp(−γ(x_f − z_f)²) over all sets S of ``order`` features.
 
@@ -47,13 +49,12 @@ class ANOVA(Kernel):
     array([[0.3679]])
     """
 
+    order: int = 1
+    gamma: float = 1.0
+
     positive_definite = differentiable = positive_values = "yes"
     # On as many features as its order it is a Gaussian.
     strictly_positive_definite = universal = unit_diagonal = "depends"
-
-    def __init__(self, order: int = 1, gamma: float = 1.0) -> None:
-        self.order, self.gamma = order, gamma
-        self._check()
 
     def _check(self) -> None:
         integer("order", self.order, 1, "the number of features in a product")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from numbers import Real
 
@@ -22,6 +23,7 @@ from mercer.kernels.terms import Term, Terms
 from mercer.parameters import positive
 
 
+@dataclass(eq=False, repr=False)
 class Gaussian(WithGamma):
     """exp(−γ‖x − z‖²), the radial basis function (RBF) or squared exponential kernel.
 
@@ -45,12 +47,16 @@ class Gaussian(WithGamma):
     Gaussian(gamma=0.18181818181818182)
     """
 
+    gamma: float | str = "scale"
+    sigma: float | None = None
+    M: ArrayLike | None = None
+
     positive_definite = unit_diagonal = differentiable = positive_values = "yes"
 
-    def __init__(self, gamma: float | str = "scale", sigma: float | None = None, M: ArrayLike | None = None) -> None:
-        self.gamma, self.sigma, self.M = gamma, sigma, M
+    def __post_init__(self) -> None:
         self._check()
-        self._factor()
+        if self.M is not None:
+            self._factor()  # refuses an M that is not positive definite
 
     def _check(self) -> None:
         own_gamma = not isinstance(self.gamma, str) or self.gamma != "scale"
@@ -160,6 +166,7 @@ class Gaussian(WithGamma):
         return math.sqrt(2) * math.sqrt(self._gamma()) * math.sqrt(widest)
 
 
+@dataclass(eq=False, repr=False)
 class Matern(Kernel):
     """2^(1−ν)/Γ(ν) · t^ν K_ν(t) with t = √(2ν) ‖x − z‖ / length_scale.
 
@@ -177,11 +184,10 @@ class Matern(Kernel):
     array([[0.3679]])
     """
 
-    positive_definite = strictly_positive_definite = universal = unit_diagonal = positive_values = "yes"
+    nu: float = 1.5
+    length_scale: float = 1.0
 
-    def __init__(self, nu: float = 1.5, length_scale: float = 1.0) -> None:
-        self.nu, self.length_scale = nu, length_scale
-        self._check()
+    positive_definite = strictly_positive_definite = universal = unit_diagonal = positive_values = "yes"
 
     def _check(self) -> None:
         if not isinstance(self.nu, Real) or isinstance(self.nu, bool) or not self.nu > 0:
@@ -249,6 +255,7 @@ class Matern(Kernel):
         return (1.0 if self.nu == math.inf else math.sqrt(self.nu / (self.nu - 1))) / float(self.length_scale)
 
 
+@dataclass(eq=False, repr=False)
 class RationalQuadratic(Kernel):
     """(1 + ‖x − z‖² / (2α length_scale²))^(−α): a mixture of Gaussians of all widths.
 
@@ -266,12 +273,11 @@ class RationalQuadratic(Kernel):
     array([[0.6667, 0.3333]])
     """
 
+    alpha: float = 1.0
+    length_scale: float = 1.0
+
     positive_definite = strictly_positive_definite = universal = unit_diagonal = differentiable = "yes"
     positive_values = "yes"
-
-    def __init__(self, alpha: float = 1.0, length_scale: float = 1.0) -> None:
-        self.alpha, self.length_scale = alpha, length_scale
-        self._check()
 
     def _check(self) -> None:
         positive("alpha", self.alpha)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any
@@ -107,6 +108,7 @@ def _roots(squares: Floats) -> Floats:
     return np.sqrt(np.where(squares > 0, squares, 1.0))
 
 
+@dataclass(eq=False, repr=False)
 class Spectrum(OfSequences):
     """Σ_s count(s in x) · count(s in z) over all substrings s of ``length`` characters (Leslie, Eskin and Noble 2002).
 
@@ -124,9 +126,8 @@ class Spectrum(OfSequences):
     array([[7., 0.]])
     """
 
-    def __init__(self, length: int = 3, normalise: bool = False) -> None:
-        self.length, self.normalise = length, normalise
-        self._check()
+    length: int = 3
+    normalise: bool = False
 
     def _check(self) -> None:
         integer("length", self.length, 1, "the number of characters of a substring")
@@ -138,6 +139,7 @@ class Spectrum(OfSequences):
         return [Counter(x[i : i + self.length] for i in range(len(x) - self.length + 1)) for x in X]
 
 
+@dataclass(eq=False, repr=False)
 class Mismatch(OfSequences):
     """Σ_s count(s in x) · count(s in z), counting substrings that differ from s in at most ``mismatches`` characters.
 
@@ -162,9 +164,10 @@ class Mismatch(OfSequences):
     array([[3., 2., 2.]])
     """
 
-    def __init__(self, length: int = 4, mismatches: int = 1, alphabet: str = "ACGT", normalise: bool = False) -> None:
-        self.length, self.mismatches, self.alphabet, self.normalise = length, mismatches, alphabet, normalise
-        self._check()
+    length: int = 4
+    mismatches: int = 1
+    alphabet: str = "ACGT"
+    normalise: bool = False
 
     def _check(self) -> None:
         integer("length", self.length, 1, "the number of characters of a substring")
@@ -222,6 +225,7 @@ def _within(part: str, mismatches: int, alphabet: str) -> tuple[str, ...]:
     return tuple({"".join(letters) for some in changed for letters in some})
 
 
+@dataclass(eq=False, repr=False)
 class Substrings(OfSequences):
     """Σ_s decay^|s| count(s in x) · count(s in z) over all substrings s, or those of at most ``longest`` characters.
 
@@ -246,9 +250,9 @@ class Substrings(OfSequences):
     array([[3., 3.]])
     """
 
-    def __init__(self, longest: int | None = None, decay: float = 1.0, normalise: bool = False) -> None:
-        self.longest, self.decay, self.normalise = longest, decay, normalise
-        self._check()
+    longest: int | None = None
+    decay: float = 1.0
+    normalise: bool = False
 
     def _check(self) -> None:
         if self.longest is not None:
@@ -293,6 +297,7 @@ class Substrings(OfSequences):
         return 0 if self.decay == 1 else 2 * len(self._weights(X)) + 8
 
 
+@dataclass(eq=False, repr=False)
 class Subsequences(OfSequences):
     """Σ_s Σ decay^(span of s in x + span of s in z) over all subsequences s of ``length`` characters, gaps allowed.
 
@@ -314,9 +319,9 @@ class Subsequences(OfSequences):
     array([[0.0625  , 0.140625]])
     """
 
-    def __init__(self, length: int = 3, decay: float = 0.5, normalise: bool = False) -> None:
-        self.length, self.decay, self.normalise = length, decay, normalise
-        self._check()
+    length: int = 3
+    decay: float = 0.5
+    normalise: bool = False
 
     def _check(self) -> None:
         integer("length", self.length, 1, "the number of characters of a subsequence")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -13,7 +13,7 @@ from mercer.arrays import Floats, freeze
 from mercer.data.samples import copy_columns
 from mercer.estimators.svc import SVC
 from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import PlotMethods, attach_named, trained_on
+from mercer.fitting.pipeline.machine import trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
@@ -23,8 +23,11 @@ from mercer.paths.settlement import merged_duals
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 
+if TYPE_CHECKING:
+    from mercer.displays import CPathDisplay
 
-class CPath(PlotMethods):
+
+class CPath:
     """The machines of `svm_path` for every C of a range; `svm_path` makes it.
 
     Parameters
@@ -68,20 +71,18 @@ class CPath(PlotMethods):
     ([0.5], [0.2, 0.2], [0.5, 0.5])
     """
 
-    C_: Floats
-    n_free_: Any
-    n_bounded_: Any
-    margin_: Floats
-    intercept_: Floats
-
     def __init__(self, machine: SVC, fit: Fit, found: Trace | Nodes) -> None:
         self._machine, self._fit, self._found = machine, fit, found
         self.exact_ = isinstance(found, Trace)
         self.epsilon_ = float(found.epsilon) if isinstance(found, Nodes) else None
         self.stop_reason_ = found.stop_reason
         self.C_range_ = (float(found.start), float(found.end))
-        for name, values in found.columns().items():
-            setattr(self, name, freeze(values))
+        columns = {name: freeze(values) for name, values in found.columns().items()}
+        self.C_: Floats = columns["C_"]
+        self.n_free_, self.n_bounded_ = columns["n_free_"], columns["n_bounded_"]
+        self.margin_, self.intercept_ = columns["margin_"], columns["intercept_"]
+        if isinstance(found, Nodes):
+            self.gap_ = columns["gap_"]
         if isinstance(found, Trace):
             self.n_checks_, self.largest_violation_ = found.n_checks, found.largest_violation
             self.n_refactorisations_, self.n_restarts_ = found.n_refactorisations, found.n_restarts
@@ -158,8 +159,11 @@ class CPath(PlotMethods):
             )
         return C
 
+    def plot(self, *axes: Any, **options: Any) -> CPathDisplay:
+        """α, margin, support vectors and errors over C; see `mercer.displays.CPathDisplay.plot`."""
+        from mercer.displays import CPathDisplay
 
-attach_named(CPath)
+        return CPathDisplay(self).plot(*axes, **options)
 
 
 # The most samples whose path is exact by default: it takes some three events for each of them, and an event

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze, row_blocks
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.gram.gram import Gram
 from mercer.paths.settlement import Settlement, settlements
 from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Stop
 from mercer.solvers.active_set.sets import FREE
 from mercer.solvers.dual.certified import solve_certified

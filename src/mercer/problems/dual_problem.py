@@ -11,7 +11,7 @@ difference is the violation (Igel, sec. 4.3.1). Without groups there is no b, an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ class QuadraticProgram(NamedTuple):
     upper: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DualProblem:
     """maximise p'β − ½ β'(K + diag d)β subject to lower ≤ β ≤ upper, Σ over group g of β = totals_g.
 
@@ -50,6 +50,8 @@ class DualProblem:
         The equality that each variable is part of, −1 for none.
     totals : array
         One for each equality; without a bias there is none.
+    checked : bool, default=False
+        Whether the arrays are part of a problem that was checked; otherwise they are checked here.
     """
 
     p: Floats
@@ -59,10 +61,12 @@ class DualProblem:
     row: NDArray[np.int64]
     group: NDArray[np.int32]
     totals: Floats
+    checked: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
-        if not self.p.flags.c_contiguous:  # a column of several targets
-            object.__setattr__(self, "p", np.ascontiguousarray(self.p))
+    def __post_init__(self, checked: bool) -> None:
+        if checked:
+            return
+        self.p = np.ascontiguousarray(self.p)  # it may be a column of several targets
         try:
             sound = _core.is_sound(self.p, self.lower, self.upper, self.d, self.row, self.group, self.totals)
         except (TypeError, ValueError):  # other types, or lengths that differ
@@ -108,7 +112,7 @@ class DualProblem:
     def of_rows(cls, p: Floats, lower: Floats, upper: Floats, d: Floats, group: Any, totals: Floats) -> DualProblem:
         """A problem in which variable i belongs to row i."""
         made = cls(p, lower, upper, d, np.arange(len(p)), group, totals)
-        made.__dict__["twins"] = False  # known without a look at the rows
+        made.twins = False  # known without a look at the rows
         return made
 
     def without_bias(self) -> DualProblem:
@@ -118,9 +122,10 @@ class DualProblem:
 
     def some(self, which: Any) -> DualProblem:
         """Some of the variables, which share no rows, as a problem with the same totals and rows from 0 on."""
-        part = object.__new__(DualProblem)  # without __post_init__: the whole problem was checked already
-        cut = {name: getattr(self, name)[which] for name in ("p", "lower", "upper", "d", "group")}
-        part.__dict__.update(cut, row=self.row[: len(cut["p"])], totals=self.totals, twins=False)
+        p, lower, upper = self.p[which], self.lower[which], self.upper[which]
+        row = self.row[: len(p)]
+        part = DualProblem(p, lower, upper, self.d[which], row, self.group[which], self.totals, checked=True)
+        part.twins = False
         return part
 
     def restricted(self, which: Indices, rows: Indices, beta: Floats, fixed: Floats) -> DualProblem:

@@ -78,5 +78,5 @@ def _twins(
         group=np.zeros(2 * n, dtype=np.int32) if group is None else group,
         totals=np.zeros(1) if totals is None else totals,
     )
-    made.__dict__.update(twins=True, tiled=True)  # known without a look at the rows
+    made.twins = made.tiled = True  # known without a look at the rows
     return made

@@ -76,18 +76,3 @@ def _words(name: str) -> str:
 def _summary(thing: Any) -> str:
     """The first paragraph of its docstring, if it is loaded and has one."""
     return " ".join((getattr(thing, "__doc__", None) or "").partition("\n\n")[0].lower().split())
-
-
-_methods_home = ""
-
-
-def methods_from(module: str) -> None:
-    """Classes take the methods that they ask for by name (`methods_named`) from this module, which lies above them."""
-    global _methods_home
-    _methods_home = module
-
-
-def methods_named(name: str) -> type:
-    """A class of methods of the module that `methods_from` has named."""
-    methods: type = getattr(import_module(_methods_home), name)
-    return methods

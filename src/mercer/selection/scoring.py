@@ -23,7 +23,7 @@ from sklearn.utils import get_tags
 from mercer.arrays import Floats, weighted_median
 from mercer.data.labels import scores, votes, winner
 from mercer.estimators import QuantileSVR
-from mercer.fitting.pipeline.machine import score_of_classifier, score_of_regressor
+from mercer.fitting.mixins import ScoresAccuracy, ScoresR2
 from mercer.selection.grids import prefix_and_machine
 from mercer.tables.estimator import Tabular
 
@@ -105,8 +105,8 @@ def _named(estimator: Any, scoring: Any) -> Any:
     """The score by its name where the estimator's own one is scikit-learn's accuracy or R²."""
     if scoring is not None:
         return scoring
-    own = {ClassifierMixin.score: "accuracy", score_of_classifier: "accuracy"}
-    own |= {RegressorMixin.score: "r2", score_of_regressor: "r2"}
+    own = {ClassifierMixin.score: "accuracy", ScoresAccuracy.score: "accuracy"}
+    own |= {RegressorMixin.score: "r2", ScoresR2.score: "r2"}
     return own.get(_score_of(_judge(estimator)))
 
 
@@ -236,6 +236,7 @@ class _HeldOut:
         raise NeedsModel
 
     def __getattr__(self, name: str) -> Any:
+        """Whatever else a user's score asks for needs the fitted model; there is no list of that."""
         if name.startswith("__"):
             raise AttributeError(name)
         if name in ("decision_function", "predict_proba", "predict_log_proba"):  # asked for only to see if it is there

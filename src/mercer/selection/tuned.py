@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from inspect import cleandoc
-from textwrap import dedent
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, OutlierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.fitting.mixins import ScoresAccuracy, ScoresR2
 from mercer.fitting.pipeline.class_spec import DeclaresState
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named, score_of_classifier, score_of_regressor
 from mercer.fitting.pipeline.state import AttributeSpec, Flag, NestedEstimator, Number, Parameters, Text, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.parameters import store
+from mercer.fitting.wrapper_mixin import ModelMethods
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import adopt_fit, blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
 
@@ -67,6 +66,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+@dataclass(eq=False, repr=False)
 class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
 
@@ -84,23 +84,19 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         cv_results_=_Results(required=True),
     )
 
-    _kind: ClassVar[Any]
+    grid: Any = None
+    _: KW_ONLY
+    estimator: Any = None
+    cv: Any = 5
+    scoring: Any = None
+    criterion: str = "folds"
+    skip: Any = True
+    one_standard_error: bool = False
+    n_jobs: int | None = None
+    max_time: float | None = None
+    verbose: bool = False
 
-    def __init__(
-        self,
-        grid: Any = None,
-        *,
-        estimator: Any = None,
-        cv: Any = 5,
-        scoring: Any = None,
-        criterion: str = "folds",
-        skip: Any = True,
-        one_standard_error: bool = False,
-        n_jobs: int | None = None,
-        max_time: float | None = None,
-        verbose: bool = False,
-    ) -> None:
-        store(self, locals())
+    _kind: ClassVar[Any]
 
     def _parameters_to_save(self) -> dict[str, Any]:
         """`cv` and `scoring` as words and numbers only; others are of use for another fit only."""
@@ -164,14 +160,15 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         """The best machine's prediction of each sample."""
         return self._best().predict(X)
 
-    @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> Floats:
         """The best machine's decision values."""
         values: Floats = self._best().decision_function(X)
         return values
 
     def __getattr__(self, name: str) -> Any:
-        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ...
+        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ... It may be anybody's
+        # Pipeline, so that the names are not known here.
         if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
             return getattr(self.best_estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -185,61 +182,55 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         return tags
 
 
-attach_named(Tuned)
+@shared_docs
+class TunedSVC(ScoresAccuracy, Tuned):
+    """Support vector classification that chooses C and the kernel's parameters by cross-validation.
 
-
-_SHARED_DOCS = """
     Parameters
     ----------
-    grid : dict, list of dicts or "quick", optional
-        Values to try for each parameter. None makes a grid for the data, "quick" a smaller one; parameters then stay
-        as the estimator has them unless the best cell is better by more than one standard error of the difference over
-        the folds.
-    estimator : {name} or Pipeline that ends in one, optional
-        With all parameters that are not searched; None is {name}().
-    cv, scoring, criterion, skip, one_standard_error, n_jobs, max_time, verbose : as in `mercer.tune`
-        How points are judged, what is skipped, and limits. After max_time the best of the fits that were made is taken.
+    %(grid of a search)s
+    estimator : SVC or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is SVC().
+    %(options of a search)s
 
     Attributes
     ----------
-    best_estimator_ : {name}
+    best_estimator_ : SVC
         Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
         `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
-    best_params_, best_score_, best_index_, cv_results_, n_splits_
-        As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.
-    choice_ : str
-        Why this cell was chosen, in words.
-    search_gap_ : float or None
-        No C in the range that was tried can have a mean score more than this above `best_score_`; None where that is
-        not known, for the reason in `search_gap_reason_`.
-    shared_ : str
-        What the fits shared, in words.
-    complete_ : bool
-        Whether every point has its scores or was skipped with a proof.
-"""
+    %(outcome of a search)s
 
-
-class TunedSVC(ClassifierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
-    """Support vector classification that chooses C and the kernel's parameters by cross-validation.
-    {shared}
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from mercer import TunedSVC
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TunedSVC({{"C": [0.1, 1, 10, 100], "gamma": [0.1, 1]}}).fit(X, y)
+    >>> model = TunedSVC({"C": [0.1, 1, 10, 100], "gamma": [0.1, 1]}).fit(X, y)
     >>> model.best_score_ > 0.95, model.certificate_.proves
     (True, 'optimality')
     """
 
-    score = score_of_classifier
-
     _kind = SVC
 
 
-class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+@shared_docs
+class TunedSVR(ScoresR2, Tuned):
     """Support vector regression that chooses C, ε and the kernel's parameters by cross-validation.
-    {shared}
+
+    Parameters
+    ----------
+    %(grid of a search)s
+    estimator : SVR or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is SVR().
+    %(options of a search)s
+
+    Attributes
+    ----------
+    best_estimator_ : SVR
+        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
+        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+    %(outcome of a search)s
+
     Examples
     --------
     >>> import numpy as np
@@ -247,22 +238,35 @@ class TunedSVR(RegressorMixin, Tuned):  # type: ignore[misc]  # scikit-learn is 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
-    >>> model = TunedSVR({{"C": [1, 10, 100, 1000], "gamma": [0.3, 1]}}).fit(X, y)
+    >>> model = TunedSVR({"C": [1, 10, 100, 1000], "gamma": [0.3, 1]}).fit(X, y)
     >>> bool(model.best_score_ > 0.9)
     True
     """
 
-    score = score_of_regressor
-
     _kind = SVR
 
 
+@shared_docs
 class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
     """Novelty detection that chooses ν and the kernel's parameters by cross-validation.
 
     With labels y = ±1, −1 for outliers, the balanced accuracy on held-out samples decides. Without labels it is how
     close the share of held-out samples outside is to ν, which tells an overfitted kernel from others.
-    {shared}
+
+    Parameters
+    ----------
+    %(grid of a search)s
+    estimator : OneClassSVM or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is OneClassSVM().
+    %(options of a search)s
+
+    Attributes
+    ----------
+    best_estimator_ : OneClassSVM
+        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
+        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+    %(outcome of a search)s
+
     Examples
     --------
     >>> import numpy as np
@@ -270,20 +274,14 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(size=(150, 2)), rng.uniform(-6, 6, size=(20, 2))])
     >>> y = np.repeat([1, -1], [150, 20])
-    >>> TunedOneClassSVM({{"nu": [0.02, 0.1, 0.2, 0.5]}}).fit(X, y).best_params_
-    {{'nu': 0.1}}
+    >>> TunedOneClassSVM({"nu": [0.02, 0.1, 0.2, 0.5]}).fit(X, y).best_params_
+    {'nu': 0.1}
     """
 
     _kind = OneClassSVM
 
-    @available_if(_has("score_samples"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_has("score_samples"))
     def score_samples(self, X: Any) -> Floats:
         """The score that is compared with `offset_`."""
         values: Floats = self._best().score_samples(X)
         return values
-
-
-for _made in (TunedSVC, TunedSVR, TunedOneClassSVM):
-    if _made.__doc__ is not None:  # python -OO has none
-        # Both without the blanks that begin their lines, which the compiler removes from one of them since Python 3.13.
-        _made.__doc__ = cleandoc(_made.__doc__).format(shared=dedent(_SHARED_DOCS).format(name=_made._kind.__name__))

@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Indices, is_sparse
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named
 from mercer.fitting.pipeline.state import chosen_of
+from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.tables.axis import Axis
 from mercer.tables.encodings import Encoding
 from mercer.tables.estimator import Tabular
@@ -91,11 +91,6 @@ class Asked(ModelMethods):
 
     def __repr__(self) -> str:
         return f"ask({self.model!r})"
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise AttributeError(f"{type(self.machine).__name__}, which answers here, cannot be asked for {name!r}")
 
     # --- rows and targets, as the machine sees them -------------------------------------------------------------------
 
@@ -250,9 +245,6 @@ class Asked(ModelMethods):
             elif chosen_of(layer) is layer and not isinstance(layer, FrozenEstimator):
                 made = clone(layer).set_params(estimator=made)
         return made
-
-
-attach_named(Asked)
 
 
 def like(X: Any, names: list[str], columns: list[Any]) -> Any:

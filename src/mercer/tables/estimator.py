@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import GuessWarning, warn_user
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.class_spec import DeclaresState
 from mercer.fitting.pipeline.dataclass_spec import OneOf
-from mercer.fitting.pipeline.machine import ModelMethods, attach_named
-from mercer.fitting.pipeline.state import (
-    Array,
-    Count,
-    IndexArray,
-    ListOf,
-    NestedEstimator,
-    Predicate,
-    expect,
-    fitted,
-)
+from mercer.fitting.pipeline.state import Array, Count, IndexArray, ListOf, NestedEstimator, Predicate, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.gram.prepared import SPARSE_SHARE
-from mercer.parameters import meant, store
+from mercer.parameters import meant
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import adopt_fit, blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Words, moments
@@ -82,23 +74,8 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-def _asks(name: str, told: str) -> Any:
-    """A method of `Tabular` that asks `estimator_` about encoded rows, and is there if the estimator has it."""
-
-    def ask(self: Any, X: Any) -> Any:
-        return self._asked(name, X)
-
-    ask.__name__, ask.__qualname__ = name, f"Tabular.{name}"
-    ask.__doc__ = f"{told}\n\n    Parameters\n    ----------\n    X : frame or array\n        The table.\n"
-    return available_if(_inner_has(name))(ask)
-
-
-def _learnt(name: str, told: str) -> property:
-    """An attribute of `Tabular` that `estimator_` has, if it has it."""
-    return property(lambda self: getattr(self.estimator_, name), doc=told)
-
-
 @shared_docs
+@dataclass(eq=False, repr=False)
 class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
 
@@ -157,19 +134,15 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         ),
     )
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        drop: Sequence[str] = (),
-        only: Sequence[str] | None = None,
-        categorical: Sequence[str] = (),
-        numeric: Sequence[str] = (),
-        text: Sequence[str] = (),
-        missing: str = "impute",
-        standardise: bool = True,
-    ) -> None:
-        store(self, locals())
+    estimator: Any
+    _: KW_ONLY
+    drop: Sequence[str] = ()
+    only: Sequence[str] | None = None
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    text: Sequence[str] = ()
+    missing: str = "impute"
+    standardise: bool = True
 
     # --- fitting -----------------------------------------------------------------------------------------------------
 
@@ -338,7 +311,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         nothing = np.full(len(frame), None, dtype=object)
         return Frame(known, [given.get(name, nothing) for name in known])
 
-    @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("predict"))
     def predict(self, X: Any) -> Any:
         """Predict every row; numbers are in the unit of y.
 
@@ -352,25 +325,74 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
             return answer * self.target_scale_ + self.target_mean_
         return answer
 
-    decision_function = _asks("decision_function", "The decision values of `estimator_`.")
-    predict_proba = _asks("predict_proba", "The probabilities of `estimator_`.")
-    predict_log_proba = _asks("predict_log_proba", "Their logarithms.")
-    score_samples = _asks("score_samples", "The scores of a novelty detector.")
-    transform = _asks("transform", "What `estimator_` makes of the rows.")
+    @available_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """The decision values of `estimator_`.
 
-    @available_if(_inner_has("fit_transform"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("decision_function", X)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """The probabilities of `estimator_`.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("predict_proba", X)
+
+    @available_if(_inner_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities of `estimator_`.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("predict_log_proba", X)
+
+    @available_if(_inner_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """The scores of a novelty detector.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("score_samples", X)
+
+    @available_if(_inner_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """What `estimator_` makes of the rows.
+
+        Parameters
+        ----------
+        X : frame or array
+            The table.
+        """
+        return self._asked("transform", X)
+
+    @available_if(_inner_has("fit_transform"))
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and then `transform` of the same table."""
         return self.fit(X, y, sample_weight).transform(X)
 
-    @available_if(_inner_has("fit_predict"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("fit_predict"))
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and then the cluster of each row, or whether it is an outlier."""
         self.fit(X, y, sample_weight)
         labels = getattr(self, "labels_", ())
         return labels if len(labels) == len(frame_of(X)) else self.predict(X)  # labels_ lack rows that were left out
 
-    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_inner_has("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The score of `estimator_`: accuracy, R², which no unit changes, or its own."""
         check_is_fitted(self)
@@ -384,9 +406,20 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         check_is_fitted(self)
         return getattr(self.estimator_, name)(self.encode(X))
 
-    classes_ = _learnt("classes_", "The classes, of a classifier.")
-    labels_ = _learnt("labels_", "The cluster of each row that was trained on.")
-    offset_ = _learnt("offset_", "Of a novelty detector: what its scores exceed where it decides for +1.")
+    @property
+    def classes_(self) -> Any:
+        """The classes, of a classifier."""
+        return self.estimator_.classes_
+
+    @property
+    def labels_(self) -> Any:
+        """The cluster of each row that was trained on."""
+        return self.estimator_.labels_
+
+    @property
+    def offset_(self) -> Any:
+        """Of a novelty detector: what its scores exceed where it decides for +1."""
+        return self.estimator_.offset_
 
     def _inside(self) -> Any:
         return getattr(self, "estimator_", self.estimator)
@@ -403,9 +436,6 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         tags.input_tags.sparse = False
         return tags
-
-
-attach_named(Tabular)
 
 
 def _encoded(frame: Frame, encodings: list[Encoding]) -> Any:

@@ -26,10 +26,10 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices
 from mercer.data.labels import read_signs
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, one_of, positive
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.pegasos.iterates import draw
 from mercer.teaching.record import SmallProblem, Trace
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mercer.arrays import Flags, Floats, freeze
-from mercer.fitting.pipeline.machine import PlotMethods, TraceMethods, attach_named
 from mercer.runtime.optional import require
+from mercer.runtime.shared_docs import shared_docs
+
+if TYPE_CHECKING:
+    from mercer.displays import TraceDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ class SmallProblem:
 
 
 @dataclass(eq=False, repr=False)
-class Trace(PlotMethods, TraceMethods):
+class Trace:
     """The record of a run.
 
     Attributes
@@ -175,5 +178,20 @@ class Trace(PlotMethods, TraceMethods):
         end = "converged" if self.converged else "stopped before tol"
         return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {len(self)} steps"])
 
+    def plot(self, *axes: Any, **options: Any) -> TraceDisplay:
+        """The dual value and the violation after each step; see `mercer.displays.TraceDisplay.plot`."""
+        from mercer.displays import TraceDisplay
 
-attach_named(Trace)
+        return TraceDisplay(self).plot(*axes, **options)
+
+    @shared_docs
+    def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
+        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
+
+        Parameters
+        ----------
+        %(film)s
+        """
+        from mercer.displays import TraceDisplay
+
+        return TraceDisplay(self).film(interval_ms=interval_ms, figure=figure)

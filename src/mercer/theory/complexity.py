@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, row_blocks
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import Seed, finite, integer, not_negative
+from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, Assumption, Bound, deviation, length, numbers, summed
 
 

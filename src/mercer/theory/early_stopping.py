@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices, freeze, gamma, host, n_samples
 from mercer.engine import on_host, placed
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.early_stopping import SmoothedRule
 from mercer.theory.bound import numbers
 
@@ -73,13 +73,9 @@ class IterationPath:
     dof: Floats = field(repr=False)
     validation_errors: Floats = field(repr=False)
     kept: int | None
-    _engine: _Landweber | _ConjugateGradients = field(init=False, repr=False)
-    _vectors: Any = field(init=False, repr=False)
-    _one_output: bool = field(init=False, repr=False)
-
-    def _made_of(self, engine: _Landweber | _ConjugateGradients, vectors: Any, one_output: bool) -> IterationPath:
-        vars(self).update(_engine=engine, _vectors=vectors, _one_output=one_output)
-        return self
+    _engine: _Landweber | _ConjugateGradients = field(repr=False)
+    _vectors: Any = field(repr=False)
+    _one_output: bool = field(repr=False)
 
     def coefficients(self, t: int) -> Floats:
         """c of f = Σ c_j k(x_j, ·) + b after t steps, a column per output if there are several.
@@ -245,7 +241,7 @@ def iteration_path(
             kept = t if least else kept
             if stops:
                 break
-    made = IterationPath(
+    return IterationPath(
         method,
         bound,
         engine.step_size,
@@ -255,8 +251,10 @@ def iteration_path(
         freeze(np.array(dof)),
         freeze(np.array(rule.errors)),
         kept,
+        engine,
+        held,
+        Y.ndim == 1,
     )
-    return made._made_of(engine, held, Y.ndim == 1)
 
 
 def _other(kernel: Kernel, vectors: Any, X: Any, y: ArrayLike, n_outputs: int) -> tuple[Floats, Floats]:

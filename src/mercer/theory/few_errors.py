@@ -34,10 +34,10 @@ from mercer.arrays import Flags, Floats, Indices, freeze, gamma, host
 from mercer.data.labels import read_signs
 from mercer.engine import on_host
 from mercer.estimators import SVC
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels.names import KernelLike
 from mercer.parameters import positive, share
 from mercer.penalties import PENALTIES, Own, Penalty, check_penalty
+from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.risks import losses
 
 # Each set of rows without a plane is proven in rational numbers, a step of which takes the square of the dimension.

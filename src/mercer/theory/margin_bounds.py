@@ -31,10 +31,10 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.arrays import Floats, Indices, n_samples
 from mercer.engine import placed
 from mercer.estimators import SVDD
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, not_negative, positive
+from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, Assumption, Bound, deviation, numbers, summed
 
 _ERROR = "the probability of error"

@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices
 from mercer.data.labels import read_signs
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import integer, not_negative, one_of, positive, weights
+from mercer.runtime.shared_docs import shared_docs
 
 # Every labelling of so many points trains the learner.
 _MOST_POINTS = 16

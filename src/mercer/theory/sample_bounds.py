@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.parameters import finite, integer, not_negative, positive, share
+from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, deviation, length, log_inverse, numbers, summed
 
 _ERROR = "the probability of error"

@@ -23,7 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.engine import like_input
 from mercer.fitting.pipeline.class_spec import ClassSpec, check_state, declared, state_of
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
@@ -32,6 +32,7 @@ from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer, positive
 from mercer.rkhs import Expansion
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner, Reader
 from mercer.unsupervised.points import Points, balanced, one_point, points_of
@@ -82,6 +83,7 @@ class _Second(AttributeSpec):
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel canonical correlation analysis: functions of two views of the samples that go together.
 
@@ -205,6 +207,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         check_is_fitted(self)
         return len(self.correlations_)
 
+    @like_input
     def transform(self, X: Any, y: Any = None) -> Any:
         """The scores f(x) of the first view, and with y also the scores g(y) of the second, of unit variance in `fit`.
 

@@ -23,15 +23,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.engine import like_input
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Count, Flag, IndexArray, Number, fitted
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import Mapped, Points, points_of
@@ -240,6 +241,7 @@ def _distances(points: Points, squares: Floats, i: int) -> Floats:
     return np.asarray(np.maximum(squares - 2 * points.column(i) + squares[i], 0.0))
 
 
+@dataclass(eq=False, repr=False)
 class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Samples that k-means divides into clusters, where they are or in eigenvectors."""
 
@@ -283,8 +285,64 @@ class Clustering(ClusterMixin, Learner):  # type: ignore[misc]  # scikit-learn i
         return np.asarray(freeze(out))
 
 
+def _knows_distances(model: Any) -> bool:
+    if kernel_accepts(model.kernel) == "gram":
+        raise AttributeError(
+            "distances of samples need their k(x, x), which a precomputed kernel does not tell; use predict"
+        )
+    return True
+
+
+class _WhereDistancesAreKnown:
+    """`transform` that is absent for a precomputed kernel.
+
+    It stands in a class of its own because scikit-learn wraps a `transform` of a transformer's class for `set_output`,
+    and the wrapper would hide `available_if`.
+    """
+
+    @available_if(_knows_distances)
+    def transform(self, X: Any) -> Floats:
+        """The distance of each sample from the mean of each cluster in feature space.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`. Of a precomputed kernel there is no such method: distances of samples need their k(x, x).
+        """
+        inner: Any = super()
+        distances: Floats = inner.transform(X)
+        return distances
+
+    @available_if(_knows_distances)
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Floats:
+        """Fit to X, and return the distance of each sample from the mean of each cluster in feature space."""
+        inner: Any = super()
+        distances: Floats = inner.fit_transform(X, y, **fit_params)
+        return distances
+
+
+class _MeanDistances(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering):  # type: ignore[misc]  # scikit-learn is untyped
+    """A transformer that gives the distances of samples from the means of clusters."""
+
+    @like_input
+    def transform(self, X: Any) -> Floats:
+        """The distance of each sample from the mean of each cluster in feature space."""
+        X = self._to_decide(X)
+        return np.asarray(np.sqrt(np.maximum(self._squares(X)[:, None] - 2 * self._values(X), 0.0)))
+
+    def _squares(self, X: Any) -> Floats:
+        """‖φ(x)‖², relative to the stored origin."""
+        if not hasattr(self, "_origin_"):
+            return self.kernel_.diag(X)
+        if not is_sparse(X):
+            return self.kernel_.diag(X - self._origin_)
+        origin = self._origin_[None, :]
+        return self.kernel_.diag(X) - 2 * self.kernel_(X, origin)[:, 0] + self.kernel_.diag(origin)
+
+
 @shared_docs
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
     """k-means clustering in feature space.
 
     Minimises J = Σ w_i ‖φ(x_i) − μ_c(i)‖² over the ways to divide the samples into clusters c with means μ_c, by
@@ -367,45 +425,19 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clustering
     def _nearest(self, X: Any) -> Indices:
         return np.asarray(np.argmax(self._values(X), axis=1))
 
+    @like_input
     def predict(self, X: Any) -> Indices:
-        """The cluster whose mean is nearest to each sample."""
-        return self._nearest(self._to_decide(X))
-
-    def transform(self, X: Any) -> Floats:
-        """The distance of each sample from the mean of each cluster in feature space.
+        """The cluster whose mean is nearest to each sample.
 
         Parameters
         ----------
         X : array, CSR matrix or sequence of samples
-            As in `fit`. Of a precomputed kernel there is no such method: distances of samples need their k(x, x).
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
         """
-        X = self._to_decide(X)
-        return np.asarray(np.sqrt(np.maximum(self._squares(X)[:, None] - 2 * self._values(X), 0.0)))
-
-    def _squares(self, X: Any) -> Floats:
-        """‖φ(x)‖², from the origin that the means are told from."""
-        if not hasattr(self, "_origin_"):
-            return self.kernel_.diag(X)
-        if not is_sparse(X):
-            return self.kernel_.diag(X - self._origin_)
-        origin = self._origin_[None, :]
-        return self.kernel_.diag(X) - 2 * self.kernel_(X, origin)[:, 0] + self.kernel_.diag(origin)
+        return self._nearest(self._to_decide(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if tags.input_tags.pairwise:
             tags.transformer_tags = None
         return tags
-
-
-def _knows_distances(model: KernelKMeans) -> bool:
-    if kernel_accepts(model.kernel) == "gram":
-        raise AttributeError(
-            "distances of samples need their k(x, x), which a precomputed kernel does not tell; use predict"
-        )
-    return True
-
-
-# Not as decorators in the class: what scikit-learn makes of `transform` there, for set_output, would hide them.
-for _name in ("transform", "fit_transform"):
-    setattr(KernelKMeans, _name, available_if(_knows_distances)(getattr(KernelKMeans, _name)))

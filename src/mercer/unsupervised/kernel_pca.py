@@ -16,6 +16,7 @@ which is iterated from the vector at which g is largest. A step that would lower
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,18 +26,20 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, row_blocks
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.engine import like_input
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import integer
 from mercer.rkhs import Expansion
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner
 from mercer.unsupervised.points import balanced, one_point, points_of
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
     """Kernel principal component analysis: the directions of feature space along which samples vary most.
 
@@ -116,8 +119,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
         check_is_fitted(self)
         return len(self.eigenvalues_)
 
+    @like_input
     def transform(self, X: Any) -> Floats:
-        """The scores of samples, a column for each component."""
+        """The scores of samples, a column for each component.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
         return self._decision(X)
 
     def inverse_transform(self, scores: ArrayLike) -> Floats:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine, Training
 from mercer.fitting.pipeline.state import BoundKernel, Function, fitted
@@ -13,9 +12,11 @@ from mercer.fitting.pipeline.telling import Progress
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer
 from mercer.runtime.refitting import blank_copy
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 
 
+@dataclass(eq=False, repr=False)
 class Learner(Machine):
     """A machine without targets: it adds its parameters and what it learns."""
 

@@ -21,12 +21,12 @@ import numpy as np
 
 from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row_blocks, stack
 from mercer.engine import PlacedSamples, placed
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
 from mercer.parameters import integer
+from mercer.runtime.shared_docs import shared_docs
 from mercer.unsupervised.learner import Reader
 from mercer.unsupervised.points import Points, points_of
 

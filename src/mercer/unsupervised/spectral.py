@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.metaestimators import available_if
 
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.engine import like_input
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.gram.eigenpairs import leading_of_walk
@@ -30,6 +29,8 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer, one_of
 from mercer.rkhs import Expansion
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.kernel_kmeans import Clustering, cluster
 from mercer.unsupervised.points import Mapped, Points, Stored, points_of
@@ -142,6 +143,7 @@ def _extends(model: SpectralClustering) -> bool:
 
 
 @shared_docs
+@dataclass(eq=False, repr=False)
 class SpectralClustering(Clustering):
     """Spectral clustering with the values of any kernel that is never negative as affinities.
 
@@ -245,7 +247,8 @@ class SpectralClustering(Clustering):
         nearest = np.argmax(embedding @ self._centres_.T - 0.5 * squares, axis=1)
         return np.where(affine, nearest, -1)
 
-    @available_if(_extends)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(_extends)
+    @like_input
     def predict(self, X: Any) -> Indices:
         """The cluster of new samples, by extending the eigenvectors to them; −1 for one that has no affinity at all.
 
@@ -253,6 +256,11 @@ class SpectralClustering(Clustering):
         ----------
         X : array, CSR matrix or sequence of samples
             As in `fit`; of a precomputed kernel, its values between these and the training samples, as a dense array.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
         """
         return self._nearest(self._to_decide(X))
 

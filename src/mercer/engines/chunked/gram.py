@@ -159,7 +159,8 @@ class ChunkedGram:
     def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
         return self._product(coefficients, rows, dtype)[0]
 
-    products = product
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        return self._product(C, rows, dtype)[0]
 
     def _product(
         self, C: Floats, rows: Indices | None, level: Precision, *, proven: bool = False

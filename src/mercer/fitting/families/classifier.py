@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import Classes, Pair, between, class_weights, codes_among, names_of, planes, read_labels, winner
 from mercer.data.samples import check_same_length
-from mercer.engine import on_host, placed
-from mercer.fitting.pipeline.machine import Machine, score_of_classifier
+from mercer.engine import like_input, on_host, placed
+from mercer.fitting.mixins import ScoresAccuracy
+from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Labels, fitted
 from mercer.fitting.reports.dual_margins import PlaneDuals
 from mercer.margins import Margins, SeveralMargins, divide
 
 
-class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class Classifier(ScoresAccuracy, Machine):
     """A classifier with a hyperplane for each output: of each class against the rest, unless it says otherwise."""
-
-    score = score_of_classifier
 
     _function_per_class = True
 
@@ -47,6 +45,7 @@ class Classifier(ClassifierMixin, Machine):  # type: ignore[misc]  # scikit-lear
         """What the duals tell of each plane and of these samples; None for a machine that keeps none."""
         return None
 
+    @like_input
     def signed_distance(self, X: Data) -> Floats:
         """f(x)/‖w‖: how far each sample is from the plane f = 0 in feature space, and on which side.
 
@@ -113,6 +112,7 @@ class OneAgainstRest(Classifier):
 
     FITTED = fitted(classes_=Labels(required=True))
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes, positive for the second; for more, one column per class.
 
@@ -124,6 +124,7 @@ class OneAgainstRest(Classifier):
         values = self._decision(X)
         return np.asarray(values[:, 0]) if values.shape[1] == 1 else values
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
         """The class of each sample: the second of two where f(x) ≥ 0, of several the first with the largest f(x).
 

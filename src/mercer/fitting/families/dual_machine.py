@@ -6,23 +6,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, n_samples, take
 from mercer.data import samples
 from mercer.data.table import Table
 from mercer.engine import on_host
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, MachineMethods, RandomState, Training
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine, RandomState, Training
 from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,
@@ -50,6 +49,8 @@ from mercer.fitting.reports.coefficients import (
 from mercer.fitting.reports.dual_margins import bias_intervals, dual_status
 from mercer.gram import rows_for
 from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Solve
 from mercer.solvers import SOLVERS
 from mercer.solvers.block_steps import unbounded_dual
@@ -68,6 +69,7 @@ def takes_samples(machine: Machine) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class DualMachine(MachineMethods, Machine):
     """A machine of dual problems on the Gram matrix of its samples."""
 
@@ -141,7 +143,7 @@ class DualMachine(MachineMethods, Machine):
         super()._record_end(solved)
         proof, decided = self.certificate_, "no margin" not in solved.reasons
         if decided and (math.isnan(proof.gap) or not math.isfinite(proof.dual)):
-            if proof.gap_measures != "optimality" and not np.isfinite(solved.upper).all():
+            if proof.gap_measures != "optimality" and not np.isfinite(solved.columns.upper).all():
                 raise unbounded_dual()
             raise FloatingPointError(
                 "the values of the objective overflow float64, so that nothing can be proven: kernel values, weights "
@@ -154,7 +156,7 @@ class DualMachine(MachineMethods, Machine):
 
         Every task is about all merged samples.
         """
-        merged, beta = fit.merged, solved.coefficients.reshape(len(solved), -1)
+        merged, beta = fit.merged, solved.columns.coefficients.reshape(len(solved), -1)
         self.intercept_ = freeze(b)
         used = np.flatnonzero(beta.any(axis=0))
         self._expansion_ = expansion_of(fit, np.ascontiguousarray(beta[:, used].T), b, used)
@@ -181,14 +183,17 @@ class DualMachine(MachineMethods, Machine):
 
     def _norms(self, solved: Solutions[DualProblem], scales: Floats | None) -> Any:
         """‖w‖ of each output, in the scale of the expansion; a number where there is one."""
-        starts, coefficients = solved.row_ends[:-1], solved.coefficients
+        starts, coefficients = solved.columns.row_ends[:-1], solved.columns.coefficients
         energies = np.add.reduceat(coefficients * solved.u, starts)
         if self._constant_feature:  # u was computed with k + 1
             energies -= np.add.reduceat(coefficients, starts) ** 2
         norms = np.sqrt(np.maximum(energies, 0.0)) * (1.0 if scales is None else np.abs(scales))
         return float(norms[0]) if len(norms) == 1 else freeze(norms)
 
-    coef_ = property(weight_vector)
+    @property
+    def coef_(self) -> Any:
+        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        return weight_vector(self)
 
     def _keep(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
         keys, targets = _keys_and_targets(fit)
@@ -201,8 +206,8 @@ class DualMachine(MachineMethods, Machine):
 
     # --- going on --------------------------------------------------------------------------------------------------
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(takes_samples)
+    @with_callbacks
     @shared_docs
     def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.

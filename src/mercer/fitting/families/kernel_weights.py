@@ -94,6 +94,7 @@ class KernelSum:
         return made.with_gram(self.fit.gram_of(kernel, self.fit.merged.samples))
 
 
+@dataclass(eq=False, repr=False)
 class KernelWeights(DualMachine):
     """A machine of dual problems whose kernel is a weighted sum of several."""
 

@@ -17,7 +17,6 @@ from mercer.data.chunks import Chunk, Stream, first_chunks, is_stream
 from mercer.data.merging import unmerged
 from mercer.data.names import adopt_names
 from mercer.engine import engine_of
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
@@ -30,6 +29,7 @@ from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.problems.least_squares import RidgeProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
 
 # Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.
@@ -58,6 +58,7 @@ class _Source:
     rows: Any = None  # the caller's row of each sample, where the samples are all at hand
 
 
+@dataclass(eq=False, repr=False)
 class LandmarkMachine(OutputsMachine):
     """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
 

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by, take
@@ -23,10 +22,10 @@ from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.data.labels import class_weights
 from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
+from mercer.fitting.mixins import RegressorMethods
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
-from mercer.fitting.pipeline.machine import ClassWeight, RegressorMethods, kernel_of
+from mercer.fitting.pipeline.machine import ClassWeight, kernel_of
 from mercer.fitting.pipeline.state import (
     Array,
     BoundKernel,
@@ -48,7 +47,9 @@ from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
 from mercer.rkhs import Expansion
+from mercer.runtime.available import available_if
 from mercer.runtime.refitting import fitted_names
+from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error
@@ -162,7 +163,10 @@ class LeastSquaresMachine(OutputsMachine):
             "raise lam, scale the features, or leave out what is far from everything else"
         )
 
-    coef_ = property(weight_vector)
+    @property
+    def coef_(self) -> Any:
+        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        return weight_vector(self)
 
 
 class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):
@@ -175,6 +179,7 @@ class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachin
         return w[0] if self._flat_ else w
 
 
+@dataclass(eq=False, repr=False)
 class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     """Least squares for ±1, with weights of the classes."""
 
@@ -250,6 +255,7 @@ def has_linear_kernel(estimator: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class RecursiveLeastSquares(LeastSquaresMachine):
     """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
 
@@ -271,7 +277,7 @@ class RecursiveLeastSquares(LeastSquaresMachine):
     def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
         self._conclude_rows(fit, solved[0].solution, self._lam())
 
-    @available_if(has_linear_kernel)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(has_linear_kernel)
     @shared_docs
     def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
         """Take back samples that were learnt before; for linear kernels.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from types import MappingProxyType
 
@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Data, Floats, n_entries
 from mercer.certificates.certificate import Certificate
 from mercer.errors import warn_user
+from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.machine import CERTIFIED, Machine, MachineMethods, RandomState
+from mercer.fitting.pipeline.machine import CERTIFIED, Machine, RandomState
 from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram import rows_for
@@ -31,6 +32,7 @@ from mercer.solvers.linear.referee import LinearSolution
 _FEW_ENTRIES = 20_000
 
 
+@dataclass(eq=False, repr=False)
 class LinearMachine(MachineMethods, Machine):
     """A machine of one w and b per output; it adds its parameters, its problems and the shape of its attributes."""
 
@@ -50,7 +52,7 @@ class LinearMachine(MachineMethods, Machine):
     max_iter: int = -1
     random_state: RandomState = None
 
-    ELSEWHERE = MappingProxyType(
+    _FOREIGN_PARAMETERS = MappingProxyType(
         {"fit_intercept": "True is bias='regularized' here, False is bias=False, and bias=True leaves b free"}
     )
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import (
@@ -27,16 +26,15 @@ from mercer.arrays import (
     take,
 )
 from mercer.certificates.hulls import Centring
-from mercer.data.labels import scores, to_dual_coef, winner, wins
+from mercer.data.labels import Pair, scores, to_dual_coef, winner, wins
 from mercer.data.merging import Merged, clashes
 from mercer.data.table import Table
-from mercer.engine import together
+from mercer.engine import like_input, together
 from mercer.errors import NotSeparableError
 from mercer.fitting.families.classifier import Classifier
 from mercer.fitting.families.dual_machine import DualMachine, takes_samples
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import ClassifierMethods
 from mercer.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
 from mercer.fitting.pipeline.task import Solutions, Solved
 from mercer.fitting.reports.coefficients import (
@@ -47,14 +45,17 @@ from mercer.fitting.reports.coefficients import (
     own_table,
     table_expansion,
 )
-from mercer.fitting.reports.dual_margins import dual_planes, nearest_points, plane_duals, plane_norms
+from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
 from mercer.gram import Gram, gram_for
 from mercer.margins import NearestPoints
 from mercer.parameters import one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.available import available_if
+from mercer.runtime.shared_docs import shared_docs
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
@@ -108,9 +109,9 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
         self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
 
-    @available_if(takes_samples)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @available_if(takes_samples)
     @shared_docs
-    def partial_fit(
+    def partial_fit(  # type: ignore[override]  # as scikit-learn's classifiers take them
         self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
     ) -> Self:
         """Add samples to those known and train on all of them, from the last solution on.
@@ -136,6 +137,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     # --- prediction ------------------------------------------------------------------------------------------------
 
+    @like_input
     def decision_function(self, X: Data) -> Floats:
         """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
 
@@ -150,6 +152,7 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
             return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
         return self._by_class(X, scores)
 
+    @like_input
     def predict(self, X: Data) -> np.ndarray:
         """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
         against the rest the one with the largest f.
@@ -177,7 +180,14 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
 
     # --- margins ---------------------------------------------------------------------------------------------------
 
-    _planes, _plane_norms, _duals = dual_planes, plane_norms, plane_duals
+    def _planes(self) -> list[Pair]:
+        return dual_planes(self)
+
+    def _plane_norms(self) -> Floats:
+        return plane_norms(self)
+
+    def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
+        return plane_duals(self, X, codes)
 
     def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
         """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.

@@ -7,23 +7,22 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin
 
 from mercer.arrays import Data, Floats, Indices
 from mercer.data.samples import codes_of, numbers
+from mercer.engine import like_input
 from mercer.fitting.families.dual_machine import DualMachine, unit_of_targets
+from mercer.fitting.mixins import RegressorMethods, ScoresR2
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import Machine, RegressorMethods, score_of_regressor
+from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
 from mercer.problems.dual_problem import DualProblem
 
 
-class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc]  # scikit-learn is untyped
+class Regressor(RegressorMethods, ScoresR2, Machine):
     """A machine whose target is one number per sample."""
-
-    score = score_of_regressor
 
     FITTED = fitted(intercept_=Array(1, required=True))
 
@@ -32,6 +31,7 @@ class Regressor(RegressorMethods, RegressorMixin, Machine):  # type: ignore[misc
         target = numbers(y)
         return codes_of(target), target
 
+    @like_input
     def predict(self, X: Data) -> Floats:
         """f(x) of each sample.
 

@@ -7,20 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 
 from mercer.arrays import Data, Floats, Indices, freeze
 from mercer.data.labels import class_weights, codes_among, read_labels, signs
 from mercer.data.samples import outputs
+from mercer.engine import like_input
 from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.pipeline.machine import (
-    CERTIFIED,
-    ClassifierMethods,
-    KernelChoice,
-    Machine,
-    MachineMethods,
-    score_of_regressor,
-)
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods, ScoresR2
+from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
 from mercer.fitting.pipeline.state import Flag, fitted
 
 
@@ -35,6 +30,7 @@ class Targets:
     factor: Any = None  # each class's, on the weights of its samples
 
 
+@dataclass(eq=False, repr=False)
 class OutputsMachine(MachineMethods, Machine):
     """A machine with one column of targets per output; it adds how targets are read and what they leave."""
 
@@ -66,10 +62,8 @@ class OutputsMachine(MachineMethods, Machine):
         return self._merge_codes(target), target
 
 
-class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
+class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor of one output or several."""
-
-    score = score_of_regressor
 
     FITTED = fitted(_flat_=Flag(required=True))
 
@@ -79,6 +73,7 @@ class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type:
     def _conclude_targets(self, target: Targets) -> None:
         self._flat_ = target.flat
 
+    @like_input
     def predict(self, X: Data) -> Floats:
         """f(x) for each sample, one column per output if y had two dimensions.
 
@@ -94,7 +89,8 @@ class SeveralOutputs(MultiOutputMixin, RegressorMixin, OutputsMachine):  # type:
 class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
     """A classifier that fits ±1: one output per class, or one for two classes."""
 
-    _read = OutputsMachine._read
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        return OutputsMachine._read(self, y)
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         """±1 for each class; `classes` are those known before."""

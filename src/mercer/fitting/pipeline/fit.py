@@ -185,9 +185,17 @@ class Fit:
         """Whether X is the kernel matrix itself."""
         return self.kernel is not None and self.kernel.accepts == "gram"
 
-    @cached_property
+    @property
     def diagonal(self) -> Floats:
-        """k(x, x) of every merged sample."""
+        """k(x, x) of every merged sample, computed once."""
+        key = ("diagonal", id(self.kernel))
+        if key not in self._places:
+            self._places[key] = self._compute_diagonal()
+            self._places["kernel", id(self.kernel)] = self.kernel  # an id is free again once its object is gone
+        diagonal: Floats = self._places[key]
+        return diagonal
+
+    def _compute_diagonal(self) -> Floats:
         if self.precomputed:
             return matrix_entries(self.merged.X, np.arange(len(self.merged.rows)), self.merged.rows)
         assert self.kernel is not None
@@ -226,9 +234,12 @@ class Fit:
         """The Gram matrix of other samples, or a matrix, within the limits of this fit."""
         return gram_for(kernel, X, self.limits.budget, self.limits.n_threads)
 
-    def with_gram(self, gram: Gram) -> Fit:
-        """This fit with a Gram matrix of its kernel that is at hand."""
-        return replace(self, _places={id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel})
+    def with_gram(self, gram: Gram, diagonal: Floats | None = None) -> Fit:
+        """This fit with a Gram matrix of its kernel that is at hand, and with k(x, x) where no samples are."""
+        places: dict[Any, Any] = {id(self.kernel): gram, ("kernel", id(self.kernel)): self.kernel}
+        if diagonal is not None:
+            places["diagonal", id(self.kernel)] = diagonal
+        return replace(self, _places=places)
 
     def rows(self, n_threads: int | None = None, *, centred: bool = False) -> Rows:
         """The merged samples as rows, made once, without empty columns; centred are those that `centre` says."""

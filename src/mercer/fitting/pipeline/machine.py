@@ -14,20 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import cache, wraps
-from inspect import isfunction
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from functools import cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, is_sparse
 from mercer.data.samples import copy_columns
-from mercer.engine import answered, on_host, placed, report_of
+from mercer.engine import report_of
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.class_spec import DeclaresState, freeze_fitted
 from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
@@ -46,61 +44,10 @@ from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user
 from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.matrices import column_spreads
-from mercer.parameters import declare_parameters
+from mercer.parameters import SuggestsParameters
 from mercer.rkhs import Expansion, functions_of
-from mercer.runtime.on_demand import methods_named
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
-
-# --- methods from rooms above -----------------------------------------------------------------------------------------
-#
-#     class NoveltyDetector(NoveltyMethods, OutlierMixin, DualMachine): ...
-#
-# For a type checker, `NoveltyMethods` is that class of `mercer.methods`. When the program runs it is a name: it adds no
-# ancestor, and the methods of the class that `mercer` has registered under it become the machine's own.
-
-
-class _Named:
-    """A name among the bases of a class."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        return ()
-
-
-if TYPE_CHECKING:
-    from mercer.methods import ClassifierMethods as ClassifierMethods
-    from mercer.methods import ExplanationMethods as ExplanationMethods
-    from mercer.methods import MachineMethods as MachineMethods
-    from mercer.methods import ModelMethods as ModelMethods
-    from mercer.methods import NoveltyMethods as NoveltyMethods
-    from mercer.methods import PlotMethods as PlotMethods
-    from mercer.methods import RegressorMethods as RegressorMethods
-    from mercer.methods import TraceMethods as TraceMethods
-else:
-    ClassifierMethods, MachineMethods = _Named("ClassifierMethods"), _Named("MachineMethods")
-    NoveltyMethods, RegressorMethods = _Named("NoveltyMethods"), _Named("RegressorMethods")
-    PlotMethods, TraceMethods = _Named("PlotMethods"), _Named("TraceMethods")
-    ExplanationMethods, ModelMethods = _Named("ExplanationMethods"), _Named("ModelMethods")
-
-# What every class has, and no method of it.
-_OF_ANY_CLASS = {"__dict__", "__doc__", "__module__", "__weakref__"}
-
-
-def attach_named(machine: type) -> None:
-    """Give a new class the methods that are named among its bases."""
-    for base in vars(machine).get("__orig_bases__", ()):
-        if isinstance(base, _Named):
-            attach(machine, methods_named(base.name))
-
-
-def attach(machine: type, methods: type) -> None:
-    """Give a class the methods of another, but for those that it defines itself."""
-    for name, method in vars(methods).items():
-        if name not in _OF_ANY_CLASS and name not in vars(machine):
-            setattr(machine, name, method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,44 +115,8 @@ ClassWeight = Mapping[Any, float] | str | None
 RandomState = int | np.random.RandomState | None
 
 
-# Methods whose answers are numbers for each sample: about an engine's own array they are such arrays too.
-_NUMBERS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
-_ANSWERS = (*_NUMBERS, "score_samples", "transform", "signed_distance")
-
-
-def answers_as_asked(cls: type) -> None:
-    """Let the methods that a class defines answer in the type of array that samples are given in."""
-    for name in _ANSWERS:
-        method = vars(cls).get(name)
-        if isfunction(method):
-            setattr(cls, name, _as_asked(method))
-        elif method is not None and hasattr(method, "fn"):  # of scikit-learn's available_if
-            method.fn = _as_asked(method.fn)
-
-
-def _as_asked(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def answer(self: Any, X: Data, *options: Any, **named: Any) -> Any:
-        return answered(X, lambda rows: method(self, rows, *options, **named))
-
-    return answer
-
-
-def _score_here(mixin: Any) -> Any:
-    """scikit-learn's `score` of classifiers or regressors, for targets and weights that live anywhere."""
-
-    @wraps(mixin.score)
-    def score(self: Any, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
-        return float(mixin.score(self, placed(X), on_host(y), on_host(sample_weight)))
-
-    return score
-
-
-score_of_classifier, score_of_regressor = _score_here(ClassifierMixin), _score_here(RegressorMixin)
-
-
-@dataclass_transform()
-class Machine(CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+@dataclass(eq=False, repr=False)
+class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
     FITTED = fitted(fit_report_=Unsaved())
@@ -213,15 +124,6 @@ class Machine(CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[mi
     _: KW_ONLY
     verbose: bool = False
     n_jobs: int | None = None
-
-    # Parameters of scikit-learn's machine that this one lacks, and what they are here.
-    ELSEWHERE: ClassVar[Mapping[str, str]] = MappingProxyType({})
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        attach_named(cls)
-        answers_as_asked(cls)
-        declare_parameters(cls, cls.ELSEWHERE)
-        super().__init_subclass__(**options)
 
     # --- what a machine provides -----------------------------------------------------------------------------------
 
@@ -286,7 +188,7 @@ class Machine(CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[mi
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 
-    @with_callbacks  # type: ignore[untyped-decorator]  # scikit-learn is untyped
+    @with_callbacks
     def fit(self, X: Data, y: ArrayLike | None, sample_weight: Weights = None) -> Self:
         """Train on samples X with targets y.
 

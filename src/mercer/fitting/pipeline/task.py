@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -109,26 +109,27 @@ class Tasks(Generic[P]):
         return Tasks(replace(t, solve=exactly(t.solve)) if isinstance(t.problem, DualProblem) else t for t in self)
 
 
-class Solutions(Generic[P]):
-    """What was found for the tasks of a fit, a row for each.
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Arrays over all dual problems of a fit, one problem after another."""
 
-    Of dual problems there are columns over all of them, one problem after another. Per variable, those of problem k
-    before variables[k + 1]: `beta`, `lower`, `upper`, `p`, `d`, `gradient`, and the merged samples, `samples`. Per row
-    of a problem's Gram matrix, before row_ends[k + 1]: what multiplies K, `coefficients`, u = Kβ, `u`, and the merged
-    samples, `rows`.
-    """
-
+    # Of each variable, those of problem k before variables[k + 1].
+    variables: Indices
     beta: Floats
     lower: Floats
     upper: Floats
-    p: Floats
-    d: Floats
-    u: Floats
-    variables: Indices
-    samples: Indices
-    coefficients: Floats
-    rows: Indices
+    samples: Indices  # merged ones
+    # Of each row of a problem's Gram matrix, before row_ends[k + 1].
     row_ends: Indices
+    coefficients: Floats  # what multiplies K
+    rows: Indices  # merged samples
+
+
+class Solutions(Generic[P]):
+    """What was found for the tasks of a fit, a row for each; of dual problems also `columns` over all of them.
+
+    `p`, `d` and `gradient` are of each variable, as in `Columns`, and u = Kβ of each row.
+    """
 
     def __init__(self, tasks: Tasks[P]) -> None:
         self.tasks = tasks
@@ -188,32 +189,38 @@ class Solutions(Generic[P]):
         """b of every task."""
         return np.array([s.bias(bias) for s in self._found])
 
-    if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
-
-        def __getattr__(self, name: str) -> Any:
-            """The columns are made when they are first asked for, most of them together."""
-            if name not in Solutions.__annotations__:
-                raise AttributeError(name)
-            if name in _APART:
-                vars(self)[name] = _joined([_APART[name](one) for one in self._found])
-            else:
-                self._join()
-            return vars(self)[name]
-
-    def _join(self: Solutions[DualProblem]) -> None:
+    @cached_property
+    def columns(self: Solutions[DualProblem]) -> Columns:
         found = self._found
-        problems, betas, rows = zip(*[(s.task.problem, s.solution.beta, s.task.rows) for s in found], strict=True)
-        self.beta, self.rows = _joined(betas), _joined(rows)
-        self.lower = _joined([problem.lower for problem in problems])
-        self.upper = _joined([problem.upper for problem in problems])
-        self.variables = np.array([0, *accumulate(map(len, betas))])
+        problems, betas, places = zip(*[(s.task.problem, s.solution.beta, s.task.rows) for s in found], strict=True)
+        lower = _joined([problem.lower for problem in problems])
+        upper = _joined([problem.upper for problem in problems])
+        beta, rows, variables = _joined(betas), _joined(places), np.array([0, *accumulate(map(len, betas))])
         if not any(problem.twins for problem in problems):
-            self.coefficients, self.samples, self.row_ends = self.beta, self.rows, self.variables
-            return
-        each = list(zip(problems, betas, rows, strict=True))
-        self.coefficients = _joined([problem.row_coefficients(beta, len(own)) for problem, beta, own in each])
-        self.samples = _joined([own[problem.row] for problem, _, own in each])
-        self.row_ends = np.array([0, *accumulate(map(len, rows))])
+            return Columns(variables, beta, lower, upper, rows, row_ends=variables, coefficients=beta, rows=rows)
+        each = list(zip(problems, betas, places, strict=True))
+        return Columns(
+            variables,
+            beta,
+            lower,
+            upper,
+            _joined([own[problem.row] for problem, _, own in each]),
+            row_ends=np.array([0, *accumulate(map(len, places))]),
+            coefficients=_joined([problem.row_coefficients(part, len(own)) for problem, part, own in each]),
+            rows=rows,
+        )
+
+    @cached_property
+    def p(self: Solutions[DualProblem]) -> Floats:
+        return _joined([s.task.problem.p for s in self._found])
+
+    @cached_property
+    def d(self: Solutions[DualProblem]) -> Floats:
+        return _joined([s.task.problem.d for s in self._found])
+
+    @cached_property
+    def u(self: Solutions[DualProblem]) -> Floats:
+        return _joined([s.solution.u for s in self._found])
 
     @property
     def gradient(self: Solutions[DualProblem]) -> Floats:
@@ -228,14 +235,6 @@ class Solutions(Generic[P]):
     def equalities(self: Solutions[DualProblem]) -> Indices:
         """How many each problem has."""
         return np.array([len(s.task.problem.totals) for s in self._found])
-
-
-# Columns that few ask for.
-_APART: dict[str, Callable[[Solved[Any]], Floats]] = {
-    "p": lambda one: one.task.problem.p,
-    "d": lambda one: one.task.problem.d,
-    "u": lambda one: one.solution.u,
-}
 
 
 def solve_tasks(tasks: Tasks[Q], fit: Fit, progress: Progress, starts: list[Any], side_by_side: int) -> Solutions[Q]:
@@ -371,11 +370,9 @@ class PairSolutions(Solutions[DualProblem]):
             self._left, self._begun = sorted(set(left) - set(unsolved)), set[int]()
         else:
             self._left, self._begun = left, set(unsolved)
-        self.beta = self.coefficients = found.beta
-        self.lower, self.upper = tasks.problem.lower, tasks.problem.upper
-        self.p, self.d, self.u = tasks.problem.p, tasks.problem.d, found.u
-        self.samples = self.rows = tasks.layout.rows
-        self.variables = self.row_ends = tasks.layout.offsets
+        problem, ends, samples = tasks.problem, tasks.layout.offsets, tasks.layout.rows
+        self.columns = Columns(ends, found.beta, problem.lower, problem.upper, samples, ends, found.beta, samples)
+        self.p, self.d, self.u = problem.p, problem.d, found.u
 
     def __getitem__(self, k: int) -> Solved[DualProblem]:
         k = range(len(self))[k]
@@ -422,12 +419,12 @@ class PairSolutions(Solutions[DualProblem]):
         b = self._results.certificates.b
         if b.shape[1]:
             return b[:, 0].copy()
-        sums = np.add.reduceat(self.beta, self.variables[:-1])
+        sums = np.add.reduceat(self.columns.beta, self.columns.variables[:-1])
         return sums if bias == "regularized" else np.zeros(len(self))
 
     @property
     def gradient(self) -> Floats:
-        return self.tasks.problem.gradient(self.beta, self.u)
+        return self.tasks.problem.gradient(self.columns.beta, self.u)
 
     @property
     def equalities(self) -> Indices:

@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
+from sklearn import callback
 from sklearn.callback import CallbackSupportMixin as CallbackSupport
-from sklearn.callback import with_callbacks
 
 from mercer import _core
 from mercer.arrays import Data
@@ -19,6 +19,15 @@ from mercer.runtime.progress import Pace, Reporter
 from mercer.solution import Report
 
 __all__ = ["CallbackSupport", "Progress", "warn_user", "with_callbacks"]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_callbacks(method: Method) -> Method:
+    """scikit-learn's decorator of a `fit` that callbacks watch, with the type of the method."""
+    decorated: Method = callback.with_callbacks(method)
+    return decorated
 
 
 class Progress:

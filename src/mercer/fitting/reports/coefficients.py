@@ -50,7 +50,8 @@ Box = Callable[[], Bounds]
 
 def merged_table(merged: Merged, solved: Solutions[DualProblem]) -> Table:
     """β of every merged sample (row) in every task (column)."""
-    return Table.of_columns(solved.coefficients, solved.rows, solved.row_ends, len(merged.y))
+    columns = solved.columns
+    return Table.of_columns(columns.coefficients, columns.rows, columns.row_ends, len(merged.y))
 
 
 def own_table(table: Table, fit: Fit, box: Box, ridge: Callable[[], float] = lambda: 0.0) -> Table:
@@ -154,11 +155,12 @@ def allow_for_copies(
     off = _lacking(fit, solved, *tables)
     if not (off.sums.any() or off.curved.any()):
         return
-    starts = solved.variables[:-1]
-    factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(solved.variables))
+    columns = solved.columns
+    starts = columns.variables[:-1]
+    factor: Any = 1.0 if scales is None else np.repeat(scales, np.diff(columns.variables))
     at = Variables(
-        starts, solved.p, factor * solved.lower, factor * solved.upper, solved.d, factor * solved.beta,
-        fit.gram().proof.reach[solved.samples],
+        starts, solved.p, factor * columns.lower, factor * columns.upper, solved.d, factor * columns.beta,
+        fit.gram().proof.reach[columns.samples],
     )  # fmt: skip
     _conclude_certificate(machine, fit, solved, allowing_for_copies(machine.certificate_, off, at))
 
@@ -205,7 +207,7 @@ def _lacking(fit: Fit, solved: Solutions[DualProblem], table: Table, own: Table)
     if not apart.any() and not solved.largest_ridge:
         return Lacking(curved, curved, curved)
     if solved.largest_ridge:  # d is in inverse proportion to the weight
-        of_one = np.maximum.reduceat(solved.d * merged.weight[solved.samples], solved.variables[:-1])
+        of_one = np.maximum.reduceat(solved.d * merged.weight[solved.columns.samples], solved.columns.variables[:-1])
         moved = np.abs(own.data - table.data[entry] * merged.share[own.rows]) / merged.own_weight[own.rows]
         np.maximum.at(curved, own.indices, of_one[own.indices] * moved)
     r = fit.gram().proof.reach[table.rows]

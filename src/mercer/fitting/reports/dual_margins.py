@@ -36,8 +36,9 @@ def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> Table
     if len(place) < n:
         place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
         place[merged.rows] = merged.member
-    where = solved.samples, solved.variables, len(merged.y) + 1, place
-    return Table(*_core.status_by_rows(solved.beta, solved.lower, solved.upper, *where), len(solved))
+    columns = solved.columns
+    where = columns.samples, columns.variables, len(merged.y) + 1, place
+    return Table(*_core.status_by_rows(columns.beta, columns.lower, columns.upper, *where), len(solved))
 
 
 def free_vectors(machine: Machine) -> Flags | None:
@@ -76,8 +77,9 @@ def bias_intervals(solved: Solutions[DualProblem], status: Table) -> Floats:
         told &= solved.equalities == 1
     if not told.any():
         return np.asarray(freeze(ends))
-    starts, h = solved.variables[:-1], solved.gradient
-    above, below = solved.beta > solved.lower, solved.beta < solved.upper
+    columns, h = solved.columns, solved.gradient
+    starts = columns.variables[:-1]
+    above, below = columns.beta > columns.lower, columns.beta < columns.upper
     tops = np.maximum.reduceat(np.where(below, h, -np.inf), starts)
     bottoms = np.minimum.reduceat(np.where(above, h, np.inf), starts)
     ends[told] = np.column_stack([tops, bottoms])[told]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
 from textwrap import dedent, indent
@@ -441,6 +440,29 @@ _SHARED: Final = {
         Of more samples, this many at equal steps through the order are shown.
     %(ax)s
 """,
+    "grid of a search": """
+    grid : dict, list of dicts or "quick", optional
+        Values to try for each parameter. None makes a grid for the data, "quick" a smaller one; parameters then stay
+        as the estimator has them unless the best cell is better by more than one standard error of the difference over
+        the folds.
+""",
+    "options of a search": """
+    cv, scoring, criterion, skip, one_standard_error, n_jobs, max_time, verbose : as in `mercer.tune`
+        How points are judged, what is skipped, and limits. After max_time the best of the fits that were made is taken.
+""",
+    "outcome of a search": """
+    best_params_, best_score_, best_index_, cv_results_, n_splits_
+        As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.
+    choice_ : str
+        Why this cell was chosen, in words.
+    search_gap_ : float or None
+        No C in the range that was tried can have a mean score more than this above `best_score_`; None where that is
+        not known, for the reason in `search_gap_reason_`.
+    shared_ : str
+        What the fits shared, in words.
+    complete_ : bool
+        Whether every point has its scores or was skipped with a proof.
+""",
     "film": """
     interval_ms : float, default=200.0
         Milliseconds that a frame is shown.
@@ -452,22 +474,8 @@ _SHARED: Final = {
 Documented = TypeVar("Documented", bound=type | Callable[..., Any])
 
 
-# Added to the docstring of a method that takes samples alone and says no more of them.
-_SAMPLES_ALONE: Final = """
-
-Parameters
-----------
-X : array, CSR matrix or sequence of samples
-    As in `fit`; of a precomputed kernel, its values between these and the training samples.
-"""
-
-
 def shared_docs(thing: Documented) -> Documented:
     """Fill in the shared paragraphs of the docstring of a class, function or method, which may name others."""
-    for method in filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ()):
-        taken = method.__code__.co_varnames[: method.__code__.co_argcount]
-        if taken == ("self", "X") and method.__doc__ and "Parameters" not in method.__doc__:
-            method.__doc__ = inspect.cleandoc(method.__doc__) + _SAMPLES_ALONE
     while thing.__doc__ and _PLACE.search(thing.__doc__):  # there is none under python -OO
         thing.__doc__ = _PLACE.sub(
             lambda place: indent(dedent(_SHARED[place[2]]).lstrip("\n"), place[1]), thing.__doc__

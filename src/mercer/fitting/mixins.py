@@ -1,39 +1,69 @@
-"""Methods that answer from rooms above: explanations, theory, compression, probabilities, pictures.
+"""Mixins of machines: methods that need a folder above the machines, and scores.
 
-A class of a room below names one of these among its bases, and has its methods without importing from above
-(`mercer.fitting.pipeline.machine`). Each method imports its room when it is called.
+Each method imports its folder when it is called, so that importing a machine imports neither explanations nor
+calibration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, RegressorMixin
 
+from mercer.engine import on_host, placed
 from mercer.errors import PROBABILITIES
-from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.class_spec import declared
-from mercer.fitting.pipeline.machine import attach
 from mercer.fitting.reports.notebook import ShowsCertificate
 
 if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
-    from mercer.displays import ExplanationDisplay
     from mercer.explain import Explanation, PartialDependence, Reasons
-    from mercer.margins import NearestPoints
     from mercer.theory import Insight
 
 
-class MachineMethods:
-    """Of every machine with a certificate."""
+class ScoresAccuracy(ClassifierMixin):  # type: ignore[misc]  # scikit-learn is untyped
+    """A classifier of scikit-learn's whose score takes labels and weights that live with an engine."""
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """The share of samples that are classified correctly.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `predict`.
+        y : array of shape (n_samples,)
+            Their labels.
+        sample_weight : array of shape (n_samples,), optional
+            How much each sample counts.
+        """
+        return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
+
+
+class ScoresR2(RegressorMixin):  # type: ignore[misc]  # scikit-learn is untyped
+    """A regressor of scikit-learn's whose score takes targets and weights that live with an engine."""
+
+    def score(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> float:
+        """R² of the predictions: 1 − Σ w_i(y_i − f(x_i))² / Σ w_i(y_i − mean of y)².
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `predict`.
+        y : array of shape (n_samples,) or (n_samples, n_outputs)
+            Their targets; R² of several outputs is the mean of theirs.
+        sample_weight : array of shape (n_samples,), optional
+            How much each sample counts.
+        """
+        return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
+
+
+class MachineMethods(ShowsCertificate):
+    """Methods of every machine with a certificate."""
 
     def explain(
         self, X: Data, background: Any = None, *, background_weight: Any = None, verbose: bool = False
@@ -171,6 +201,7 @@ class MachineMethods:
 
         return Compression(self)
 
+    # What a fit leaves are attributes and not properties, so that only this can say why they are absent.
     if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
 
         def __getattr__(self, name: str) -> Any:
@@ -184,91 +215,8 @@ class MachineMethods:
             return object.__getattribute__(self, name)
 
 
-attach(MachineMethods, ShowsCertificate)
-
-
-def _inside_has(name: str) -> Callable[[Any], bool]:
-    def check(model: Any) -> bool:
-        from mercer.tables.asked import ask
-
-        getattr(ask(model).machine, name)  # its AttributeError says why
-        return True
-
-    return check
-
-
-def _answered(name: str, told: str) -> Any:
-    """The machine's own method of this name, about the user's rows and, where it takes them, labels."""
-
-    def answer(self: Any, X: Any, *y: Any, **named: Any) -> Any:
-        from mercer.tables.asked import ask
-
-        asked = ask(self)
-        check_is_fitted(asked.machine)
-        return getattr(asked.machine, name)(asked.rows(X), *y, **named)
-
-    answer.__name__, answer.__qualname__, answer.__doc__ = name, f"ModelMethods.{name}", told
-    return available_if(_inside_has(name))(answer)
-
-
-class ModelMethods:
-    """Of what stands around a machine: tables, searches, calibrated models, and what `ask` makes.
-
-    The machine answers, about the columns that the model is given. What it cannot be asked is not there.
-    """
-
-    explain = available_if(_inside_has("explain"))(MachineMethods.explain)
-    gradient_importance = available_if(_inside_has("gradient_importance"))(MachineMethods.gradient_importance)
-    partial_dependence = available_if(_inside_has("partial_dependence"))(MachineMethods.partial_dependence)
-    reasons = available_if(_inside_has("reasons"))(MachineMethods.reasons)
-    insight = available_if(_inside_has("insight"))(MachineMethods.insight)
-
-    @available_if(_inside_has("calibrate"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def calibrate(self, X: Any, y: ArrayLike | None = None, **options: Any) -> Any:
-        """This model with probabilities or intervals, as the machine's own `calibrate` gives them.
-
-        All of the model is fitted again in every fold: a search searches again. Only the marks of a novelty detector
-        are of the parameters that a search has chosen.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-        **options
-            `cv`, `sample_weight`, `verbose` and, for a classifier, `method`.
-
-        Returns
-        -------
-        CalibratedClassifier, CalibratedRegressor, or a copy of a novelty detector
-        """
-        from mercer.tables.asked import ask
-
-        asked = ask(self)
-        done = [type(layer).__name__ for layer in asked.layers if hasattr(layer, "predict_interval")]
-        if done:
-            raise TypeError(f"there is a {done[0]} already; calibrate what it was made of, its estimator_")
-        way = type(asked.machine).calibrate
-        return way(asked.model, X, *(() if y is None else (y,)), **options)
-
-    margins = _answered("margins", "Margins, slacks, errors and distances of samples: `Margins` or `SeveralMargins`.")
-    signed_distance = _answered("signed_distance", "f(x)/‖w‖: how far each sample is from the plane f = 0.")
-
-    @available_if(_inside_has("nearest_points"))  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
-        """The nearest points of the classes' hulls, in the machine's own features; their rows are the user's."""
-        from mercer.tables.asked import ask
-
-        asked = ask(self)
-        found = asked.machine.nearest_points()
-        each = [replace(one, rows=asked.trained_rows(one.rows)) for one in np.atleast_1d(found).tolist()]
-        return tuple(each) if isinstance(found, tuple) else each[0]
-
-    def __dir__(self) -> list[str]:
-        absent = {name for name in vars(ModelMethods) if not name.startswith("_") and not hasattr(self, name)}
-        return [name for name in object.__dir__(self) if name not in absent]
-
-
 class ClassifierMethods:
-    """Of a classifier that decides, and estimates no probabilities before it is calibrated.
+    """Methods of a classifier that decides, and estimates no probabilities before it is calibrated.
 
     scikit-learn finds out by `hasattr` what an estimator can do, so the answer has to be an AttributeError. Models of
     LIBSVM's -b 1 keep the probabilities that they came with.
@@ -337,7 +285,7 @@ def _expect_sigmoids(machine: Any, asked: str) -> None:
 
 
 class RegressorMethods:
-    """Of a regressor that can be given intervals."""
+    """Methods of a regressor that can be given intervals."""
 
     def calibrate(
         self, X: Data, y: ArrayLike, *, cv: Any = 5, sample_weight: Weights = None, verbose: bool = False
@@ -367,94 +315,3 @@ class RegressorMethods:
         from mercer.calibration import CalibratedRegressor
 
         return CalibratedRegressor(self, cv=cv, verbose=verbose).calibrate_fitted(X, y, sample_weight)
-
-
-def _has_marks(machine: Any) -> bool:
-    if not hasattr(machine, "prob_density_marks_"):
-        raise AttributeError(f"{type(machine).__name__} estimates no probabilities; .calibrate(X) learns them")
-    return True
-
-
-class NoveltyMethods:
-    """Of a machine without targets that can be given probabilities."""
-
-    if TYPE_CHECKING:
-
-        @property
-        def prob_density_marks_(self) -> Any: ...
-
-    def calibrate(self, X: Data, *, cv: Any = 5, sample_weight: Weights = None) -> Self:
-        """A copy of this machine with `predict_proba`: how normal a sample is, as a rank in steps of a tenth.
-
-        Ten marks divide the decision values of samples below 0, and those from 0 on, into five groups of equal size
-        each. They are `prob_density_marks_`, LIBSVM's, and stand in its model files.
-
-        Parameters
-        ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The training samples, or others with cv="held-out".
-        cv : int, splitter or "held-out", default=5
-            Folds that leave every sample out once. "held-out": the machine is asked itself. LIBSVM does that with the
-            training samples.
-        sample_weight : array of shape (n_samples,), optional
-            For the folds' machines and for the marks. A weight of k counts as k samples; a sample of weight 0 counts
-            nowhere.
-
-        Returns
-        -------
-        a machine of the same class
-        """
-        from mercer.calibration.novelty import calibrate_novelty
-
-        calibrated: Self = calibrate_novelty(self, X, cv, sample_weight)
-        return calibrated
-
-    @available_if(_has_marks)  # type: ignore[untyped-decorator]  # scikit-learn is untyped
-    def predict_proba(self, X: Data) -> Floats:
-        """How probable it is that a sample is an outlier, −1, and that it is like those trained on, +1.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or sequence of samples
-            As in `fit`.
-        """
-        from mercer.calibration.novelty import novelty_probabilities
-
-        return novelty_probabilities(self, X)
-
-
-class PlotMethods:
-    """Of a result with a picture, which is the display of its name in `mercer.displays`."""
-
-    def plot(self, *axes: Any, **options: Any) -> Any:
-        """The picture, in these axes or a new figure; needs matplotlib. See the display of this name."""
-        from mercer import displays
-
-        names = [f"{cls.__name__}Display" for cls in type(self).__mro__]
-        return next(getattr(displays, name) for name in names if name in displays.__all__)(self).plot(*axes, **options)
-
-
-class ExplanationMethods:
-    """Of Shapley values."""
-
-    def plot(self, kind: str = "bar", **options: Any) -> ExplanationDisplay:
-        """The picture: "bar" or "beeswarm"; see `mercer.displays.ExplanationDisplay`."""
-        from mercer.displays import ExplanationDisplay
-
-        return ExplanationDisplay.from_explanation(self, kind=kind, **options)  # type: ignore[arg-type]  # an Explanation has this method
-
-
-class TraceMethods:
-    """Of the record of a textbook algorithm."""
-
-    @shared_docs
-    def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
-        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
-
-        Parameters
-        ----------
-        %(film)s
-        """
-        from mercer.displays import TraceDisplay
-
-        return TraceDisplay(self).film(interval_ms=interval_ms, figure=figure)  # type: ignore[arg-type]  # a Trace has this method

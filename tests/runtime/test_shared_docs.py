@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from mercer.fitting.families.shared_docs import shared_docs
+from mercer.runtime.shared_docs import shared_docs
 
 TEXT = """One line.
 
