@@ -44,7 +44,7 @@ RANK = {
     "solution": 5,
     "rkhs": 4,
     "datasets": 5,
-    "features": 5,
+    "features": 8,
     "solvers": 6,
     "fitting": 7,
     "estimators": 8,

@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 import mercer
 from mercer.cli.main import _parser, main
 from mercer.files import save
+from mercer.files.libsvm_text import read_libsvm
 
 COMMANDS = ["train", "predict", "scale", "inspect", "convert", "plot"]  # train first: it makes the models
 
@@ -225,8 +226,10 @@ def test_classes_that_are_numbers_are_counted(desk, capsys):
 
 def test_a_foreign_model_in_python(desk):
     assert main(["train", "-q", "heart", "heart.model"]) == 0
-    with pytest.raises(mercer.errors.ModelFormatError, match=r"LIBSVM.*`mercer convert`"):
-        mercer.load("heart.model")
+    assert main(["convert", "heart.model", "heart.mercer", "--quiet"]) == 0
+    X, _ = read_libsvm("heart")
+    one, other = (mercer.load(name).decision_function(X) for name in ("heart.model", "heart.mercer"))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_mercer_alone_tells_what_there_is(capsys):

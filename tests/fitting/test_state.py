@@ -5,17 +5,9 @@ import pytest
 
 import mercer
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.state import (
-    Array,
-    Count,
-    Number,
-    Record,
-    check_state,
-    declared,
-    fitted,
-    restored,
-    state_of,
-)
+from mercer.fitting.pipeline.class_spec import check_state, declared, restored, state_of
+from mercer.fitting.pipeline.state import Array, Count, Number, Record, fitted
+from reference import small_models
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -29,6 +21,15 @@ def test_every_estimator_declares_what_its_fit_leaves(name):
     assert left <= set(kinds)
     assert {attribute for attribute, kind in kinds.items() if kind.required and not kind.unless} <= left
     check_state(model)
+
+
+@pytest.mark.parametrize("name", small_models.MODELS)
+def test_every_class_that_is_saved_leaves_what_it_declares(name):
+    """Machines, tables, searches, calibrated models and maps of features, fitted and checked as a file would be."""
+    model, _ = small_models.fitted(name)
+    for one in [step for _, step in model.steps] if hasattr(model, "steps") else [model]:
+        assert {attribute for attribute in vars(one) if attribute.endswith("_")} <= set(declared(type(one)))
+        check_state(one)
 
 
 def test_a_class_adds_to_its_ancestors():

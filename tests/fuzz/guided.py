@@ -34,9 +34,9 @@ from reference.mutations import Mutate, mutate_bytes, mutate_container
 class Arcs:
     """Pairs of successive lines in the package's readers, and about how often, seen so far."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, *folders: str) -> None:
         self.seen: set[tuple[str, int, int, int]] = set()
-        self._folder = folder
+        self._folders = folders
         self._counts: dict[tuple[str, int, int], int] = {}
 
     def run(self, check: Callable[[bytes], None], content: bytes) -> bool:
@@ -55,7 +55,7 @@ class Arcs:
 
     def _enter(self, frame: Any, event: str, _: Any) -> Any:
         name = frame.f_code.co_filename
-        if not name.startswith(self._folder):
+        if not name.startswith(self._folders):
             return None
         last = 0
         counts = self._counts
@@ -331,10 +331,11 @@ def main(words: list[str] | None = None) -> int:
 
 def fuzz(args: argparse.Namespace) -> int:
     """How many kinds of findings there were."""
-    import mercer.files
+    import mercer
 
     rng = random.Random(args.seed)
-    arcs = Arcs(str(Path(mercer.files.__file__).parent))
+    package = Path(mercer.__file__).parent
+    arcs = Arcs(str(package / "files"), str(package / "fitting" / "pipeline"))  # readers, and checks of what they read
     check = mercer_check() if args.target == "mercer" else text_check(args.target)
     mutate: Mutate = mutate_container if args.target == "mercer" else mutate_bytes
     parents: list[bytes] = []

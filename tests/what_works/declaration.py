@@ -160,7 +160,7 @@ FILES = [
         "onnx",
         "ONNX",
         file_tools.onnx,
-        "`export_onnx`: decision values and labels of onnxruntime are those of the model.",
+        '`mercer.save(model, "m.onnx")`: decision values and labels of onnxruntime are those of the model.',
         ("ONNX",),
         (*EXPORTS, Refusal(laplacian, "there is no operator for it", "kernel")),
     ),
@@ -168,9 +168,28 @@ FILES = [
         "c",
         "C",
         file_tools.c_file,
-        "`mercer.export_c`: decision values and labels of the compiled file are those of the model.",
+        '`mercer.save(model, "m.c")` and `mercer.export_c`: decision values and labels of the compiled file are those '
+        "of the model.",
         ("C file",),
         EXPORTS,
+    ),
+    Tool(
+        "model",
+        "save as .model",
+        file_tools.saved_as_model,
+        '`mercer.save(model, "m.model")` and `mercer.load`, with integers as classes: a file of LIBLINEAR for its '
+        "machines, of LIBSVM for others; both programs and mercer answer as the model.",
+        ("LIBSVM", "LIBLINEAR"),
+        (
+            GIVE_THE_MACHINE,
+            Refusal(but(*IN_LIBSVM, "LinearSVC", "LinearSVR"), "neither program has such a machine", "no model"),
+            Refusal(
+                Some(lambda row: row.estimator in IN_LIBSVM and no_pairs(row), no_pairs.words),
+                "a file holds a machine for each pair of classes",
+                "pair",
+            ),
+            Refusal(foreign_kernels, "a file holds LIBSVM's own kernels", "kernel"),
+        ),
     ),
     Tool(
         "libsvm",

@@ -19,7 +19,6 @@ from mercer.files.liblinear_estimator import estimator_from_liblinear, liblinear
 from mercer.files.liblinear_model import read_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_estimator import estimator_from_libsvm, libsvm_from_estimator
 from mercer.files.libsvm_model import read_libsvm_model, write_libsvm_model
-from mercer.files.onnx_export import onnx_model
 from mercer.files.svmlight_model import read_svmlight_model, write_svmlight_model
 from what_works.answers import ROWS, expect_same_answers, values
 from what_works.rows import N, fitted, machine_in
@@ -54,8 +53,9 @@ def onnx(row):
     import onnxruntime
 
     model = fitted(row)
-    content = onnx_model(model).SerializeToString()
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    with file("model.onnx") as path:
+        mercer.save(model, path)
+        session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     found = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"X": ROWS}), strict=True))
     expect_outputs(row, model, found["decision"], found.get("label"))
 
@@ -122,8 +122,10 @@ def compile_c(texts, folder, dtype="float64"):
 
 
 def c_file(row):
-    """Only whether it is written; `test_c_files_answer_as_the_models_do` compiles those of all rows together."""
-    assert "model_decision" in c_text(row)
+    """Only that it is written; `test_c_files_answer_as_the_models_do` compiles those of all rows together."""
+    with file("model.c") as path:
+        mercer.save(fitted(row), path)
+        assert path.read_text(encoding="ascii") == c_text(row)
 
 
 # --- LIBSVM, SVMlight, LIBLINEAR: files that know integers as classes -------------------------------------------------
@@ -139,16 +141,21 @@ def with_integers(row):
 
 
 def libsvm(row):
-    from libsvm import svmutil
-
     model, labels = with_integers(row)
     with file("some.model") as path:
         write_libsvm_model(libsvm_from_estimator(model), path)
-        try:  # LIBSVM's own reader trusts a file, and reads beyond its arrays where that is wrong
-            again = estimator_from_libsvm(read_libsvm_model(path), n_features=None)
-        except ModelFormatError as error:
-            raise AssertionError(f"mercer cannot read its own file: {error}") from error
-        theirs = svmutil.svm_load_model(str(path))
+        expect_libsvm_agrees(row, model, labels, path, lambda path: estimator_from_libsvm(read_libsvm_model(path)))
+
+
+def expect_libsvm_agrees(row, model, labels, path, load):
+    """LIBSVM and mercer answer from a file as the model does."""
+    from libsvm import svmutil
+
+    try:  # LIBSVM's own reader trusts a file, and reads beyond its arrays where that is wrong
+        again = load(path)
+    except ModelFormatError as error:
+        raise AssertionError(f"mercer cannot read its own file: {error}") from error
+    theirs = svmutil.svm_load_model(str(path))
     predicted, decided = libsvm_answers(theirs, row.given(ROWS), precomputed=row.form == "matrix")
     f, told = values(model, row, ROWS), again.predict(row.given(ROWS))
     if labels is not None or row.target == "none":
@@ -211,13 +218,29 @@ def svmlight(row):
 
 
 def liblinear(row):
-    from liblinear import liblinearutil
-
     model, labels = with_integers(row)
     with file("some.model") as path:
         write_liblinear_model(liblinear_from_estimator(model), path)
-        theirs = liblinearutil.load_model(str(path))
-        again = estimator_from_liblinear(read_liblinear_model(path))
+        expect_liblinear_agrees(
+            row, model, labels, path, lambda path: estimator_from_liblinear(read_liblinear_model(path))
+        )
+
+
+def saved_as_model(row):
+    """The ending .model stands for LIBLINEAR's text, of its machines, and for LIBSVM's of others."""
+    model, labels = with_integers(row)
+    with file("some.model") as path:
+        mercer.save(model, path)
+        agrees = expect_liblinear_agrees if path.read_bytes().startswith(b"solver_type") else expect_libsvm_agrees
+        width = N if row.form == "matrix" else None  # of rows that a precomputed kernel takes
+        agrees(row, model, labels, path, lambda path: mercer.load(path, n_features=width))
+
+
+def expect_liblinear_agrees(row, model, labels, path, load):
+    """LIBLINEAR and mercer answer from a file as the model does."""
+    from liblinear import liblinearutil
+
+    theirs, again = liblinearutil.load_model(str(path)), load(path)
     with contextlib.redirect_stdout(io.StringIO()):
         predicted, _, _ = liblinearutil.predict([0] * len(ROWS), sp.csr_matrix(ROWS), theirs)
     told = again.predict(row.given(ROWS))

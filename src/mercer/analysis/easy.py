@@ -227,7 +227,7 @@ class EasyModel:
         return self.model
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save `model` as a .mercer file, for `mercer.load` and `mercer predict`."""
+        """Save `model` as `mercer.save` does, as a .mercer file unless the ending says otherwise."""
         save(self.model, path)
 
     def plot(self, kind: str = "bar", **options: Any) -> Any:

@@ -25,7 +25,8 @@ _DEFAULT_STEPS = 100
 class Optimising(Machine):
     """A machine that chooses its kernel by the marginal likelihood."""
 
-    FITTED = fitted(_process_=Unsaved())
+    # The factor is as large as K, and made again where it is needed.
+    FITTED = fitted(_process_=Unsaved(pickled=False))
 
     _: KW_ONLY
     optimise: bool | Sequence[str] = True
@@ -76,10 +77,6 @@ class Optimising(Machine):
         if "_process_" not in vars(self):
             self._process_ = self._made()
         return self._process_
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The factor is as large as K, and made again where it is needed.
-        return {name: value for name, value in super().__getstate__().items() if name != "_process_"}
 
 
 def _tell_fixed(kernel: Kernel) -> None:

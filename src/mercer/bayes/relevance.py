@@ -28,7 +28,7 @@ from mercer.fitting.families.regressor import Regressor
 from mercer.fitting.mixins import MachineMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import KernelChoice, Training
-from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Flag, Function, Number, Places, Vectors, fitted
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Flag, Function, IndexArray, Number, Vectors, fitted
 from mercer.fitting.pipeline.telling import Progress, warn_user
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
@@ -113,7 +113,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
     FITTED = fitted(
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
-        relevance_=Places(required=True),
+        relevance_=IndexArray(required=True),
         relevance_vectors_=Vectors("relevance_"),
         dual_coef_=Array("outputs", "relevance_", required=True),
         alpha_=Array(None, required=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices
 from mercer.engine import PlacedSamples, on_host, placed
+from mercer.fitting.pipeline.class_spec import DeclaresState
+from mercer.fitting.pipeline.state import NestedEstimator, Text, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.held_out.folds import Splits
@@ -23,11 +26,13 @@ from mercer.tables.frame import part_of
 HELD_OUT = "held-out"
 
 
-class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """`estimator`, or one of the `_default` kind, with what `_learn` finds out about it from samples left out.
 
     `_check_parameters` refuses what `fit` cannot use.
     """
+
+    FITTED = fitted(estimator_=NestedEstimator(methods=("predict",), required=True), _unproven_=Text())
 
     _default: ClassVar[Any]
 
@@ -70,6 +75,17 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         learnt._learn(as_fitted(model), X, y, sample_weight, cv)
         return adopt_fit(self, learnt)
 
+    def _parameters_to_save(self) -> dict[str, Any]:
+        params = super()._parameters_to_save()
+        if "estimator_" in vars(self):
+            params["estimator"] = None  # the fitted one says the same
+        if not isinstance(params["cv"], int | str):
+            params["cv"] = 5  # a splitter of scikit-learn is of use for another fit only
+        return params
+
+    def _check_saved_parameters(self) -> None:
+        expect(isinstance(self.cv, int | str) or hasattr(self.cv, "split"), "cv must be a number or a word")
+
     def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         """Set the fitted attributes, from a fitted model."""
         raise NotImplementedError
@@ -84,6 +100,26 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimat
         tags, inner = super().__sklearn_tags__(), self._given().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
+
+
+def expect_numbers(values: Any, name: str, length: int | None) -> None:
+    """Raise ModelFormatError unless values are a list of so many numbers."""
+    expect(values.ndim == 1 and length in (None, len(values)), f"{name} must be a list of {length or ''} numbers")
+
+
+def expect_weight(model: Any, name: str, length: int) -> None:
+    """Raise ModelFormatError unless weights, where the model has some, are positive and as many as this."""
+    weight = vars(model).get(name)
+    if weight is not None:
+        expect_numbers(weight, name, length)
+        expect(bool((weight > 0).all()), f"{name} must be above 0")
+
+
+def expect_starts(value: Any, count: int, end: int) -> None:
+    """Raise ModelFormatError unless the starts of `count` groups rise from 0 to the end of the last."""
+    expect_numbers(value, "starts", count + 1)
+    rising = int(value[0]) == 0 and int(value[-1]) == end and all(a <= b for a, b in pairwise(value.tolist()))
+    expect(rising, f"starts must rise from 0 to {end}")
 
 
 def one_target(y: Any, model: Any) -> Any:

@@ -9,19 +9,56 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze
-from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, splits_of_counted
-from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, VennAbers, fit_curves
+from mercer.calibration.calibrated import (
+    HELD_OUT,
+    Calibrated,
+    expect_numbers,
+    expect_starts,
+    expect_weight,
+    one_target,
+    splits_of_counted,
+)
+from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, Steps, VennAbers, fit_curves
+from mercer.calibration.sigmoid import Sigmoids
 from mercer.calibration.weighted_ranks import are_counts, share_up_to
 from mercer.data import samples
-from mercer.data.labels import planes, trained_codes, winner
+from mercer.data.labels import REST, planes, trained_codes, winner
 from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVC
 from mercer.fitting.mixins import ScoresAccuracy
+from mercer.fitting.pipeline.dataclass_spec import OneOf
+from mercer.fitting.pipeline.state import Array, Flag, Unsaved, expect, fitted
 from mercer.held_out.folds import splits_of_classes
 from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
 from mercer.parameters import one_of
 
 _WHO = ("probability", "machine")
+
+
+@dataclass(frozen=True, eq=False)
+class OwnScores:
+    """The sorted scores of each class's samples for that class: class k's stand from starts[k] to starts[k + 1].
+
+    They make sets of classes that hold the true one with a chosen probability, class by class (Mondrian conformal
+    prediction). A class's p-value at x is the share of that class's own samples, x counted among them, whose score for
+    the class is not above that of x; a sample of weight w counts as w, and x as 1. The set at level α holds the classes
+    with a p-value above α. If the scores of the class's samples and of x are exchangeable, the true class is left out
+    with probability at most α, whichever it is.
+    """
+
+    scores: Floats
+    starts: Indices
+
+    def p_values(self, scores: Floats, weight: Floats | None) -> Floats:
+        """A column for each class, from scores with a column for each class.
+
+        `weight` has a number for each sample, in the order of `scores`; None means 1.
+        """
+        out = np.empty_like(scores)
+        for k in range(scores.shape[1]):
+            mine = slice(self.starts[k], self.starts[k + 1])
+            out[:, k] = share_up_to(scores[:, k], self.scores[mine], None if weight is None else weight[mine])
+        return out
 
 
 @dataclass(eq=False, repr=False)
@@ -72,6 +109,14 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
     [[False, True, False]]
     """
 
+    FITTED = fitted(
+        classes_=Unsaved(),  # they are those of estimator_
+        probabilities_=OneOf(ClassProbabilities, curves=OneOf(Softmax, Steps, VennAbers, Sigmoids), required=True),
+        _own_scores_=OneOf(OwnScores, required=True),
+        _own_weight_=Array(None),
+        _held_out_=Flag(),
+    )
+
     estimator: Any = None
     method: str = "sigmoid"
     cv: Any = 5
@@ -89,6 +134,41 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
             raise ValueError(
                 f"cv={self.cv!r} is for machines that are fitted already: use model.calibrate(X, y, cv='held-out')"
             )
+
+    def _check_saved_parameters(self) -> None:
+        super()._check_saved_parameters()
+        expect(self.method in METHODS, f"{self.method!r:.40} is no method of calibration")
+        expect(self.decides in _WHO, f"{self.decides!r:.40} cannot decide")
+
+    def _check_fitted(self) -> None:
+        decides = machine_of(self.estimator_)
+        classifies = hasattr(decides, "classes_") and hasattr(decides, "_decision")
+        expect(classifies, "a calibrated classifier needs a classifier")
+        k = len(decides.classes_)
+        between = planes(k, bool(getattr(decides, "_function_per_class", True)))
+        found, against_rest = self.probabilities_, between[0][1] == REST
+        same = (found.n_classes, found.against_rest) == (k, against_rest)
+        expect(same, f"its probabilities must be of {k} classes, as its machine decides")
+        curves, n = vars(found.curves), len(between)
+        if "starts" in curves:
+            expect_starts(curves["starts"], n, len(curves["f"]))
+            expect(bool((np.diff(curves["starts"]) > 0).all()), "every curve has at least one corner")
+        per_plane = {"slope": n, "offset": n, "unit": n}
+        for name, values in curves.items():
+            if name != "starts":
+                sums = n if name in "WS" else 0  # one more than values for each plane
+                expect_numbers(values, name, per_plane.get(name, len(curves.get("f", ())) + sums))
+                expect(bool(np.isfinite(values).all()), f"{name} must be finite numbers")
+        if "W" in curves:  # a hull of sums that do not rise would never be found
+            new_plane = (curves["starts"][1:-1] + np.arange(1, n)) - 1
+            rising = np.delete(np.diff(curves["W"]) > 0, new_plane)
+            expect(bool(rising.all()), "W must rise on every plane")
+        expect_numbers(self._own_scores_.scores, "scores", None)
+        expect_starts(self._own_scores_.starts, k, len(self._own_scores_.scores))
+        expect_weight(self, "_own_weight_", len(self._own_scores_.scores))
+
+    def _complete_fitted(self) -> None:
+        self.estimator, self.classes_ = self.estimator_, machine_of(self.estimator_).classes_
 
     def _learn(self, model: Any, X: Any, y: Any, sample_weight: Any, cv: Any) -> None:
         machine = machine_of(model)
@@ -218,29 +298,3 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
         if not 0.0 < alpha < 1.0:
             raise ValueError(f"alpha={alpha!r} must be between 0 and 1: the share of samples whose class may be missed")
         return np.asarray(self.p_values(X) > alpha)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnScores:
-    """The sorted scores of each class's samples for that class: class k's stand from starts[k] to starts[k + 1].
-
-    They make sets of classes that hold the true one with a chosen probability, class by class (Mondrian conformal
-    prediction). A class's p-value at x is the share of that class's own samples, x counted among them, whose score for
-    the class is not above that of x; a sample of weight w counts as w, and x as 1. The set at level α holds the classes
-    with a p-value above α. If the scores of the class's samples and of x are exchangeable, the true class is left out
-    with probability at most α, whichever it is.
-    """
-
-    scores: Floats
-    starts: Indices
-
-    def p_values(self, scores: Floats, weight: Floats | None) -> Floats:
-        """A column for each class, from scores with a column for each class.
-
-        `weight` has a number for each sample, in the order of `scores`; None means 1.
-        """
-        out = np.empty_like(scores)
-        for k in range(scores.shape[1]):
-            mine = slice(self.starts[k], self.starts[k + 1])
-            out[:, k] = share_up_to(scores[:, k], self.scores[mine], None if weight is None else weight[mine])
-        return out

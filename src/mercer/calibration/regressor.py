@@ -12,7 +12,7 @@ A sample of weight k counts as k samples of the same fold, and the new sample as
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from mercer.arrays import Floats, freeze, n_samples, row_blocks
-from mercer.calibration.calibrated import HELD_OUT, Calibrated, one_target, splits_of_counted
+from mercer.calibration.calibrated import (
+    HELD_OUT,
+    Calibrated,
+    expect_numbers,
+    expect_weight,
+    one_target,
+    splits_of_counted,
+)
 from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.calibration.symmetry import order_dependence
@@ -32,15 +39,39 @@ from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVR, RLSRegressor
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.mixins import ScoresR2
+from mercer.fitting.pipeline.dataclass_spec import OneOf
 from mercer.fitting.pipeline.fit import read_samples
+from mercer.fitting.pipeline.state import Array, AttributeSpec, Function, IndexArray, check_vectors, expect, fitted
 from mercer.held_out.folds import splits_of
 from mercer.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
 from mercer.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
 from mercer.parameters import one_of
+from mercer.runtime.threads import effective_n_threads
 from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
 LEAVE_ONE_OUT = "leave-one-out"
+
+
+@dataclass(frozen=True)
+class _Folds(AttributeSpec):
+    """Machines, each with the rows that it was trained on; the machine itself, with None, where there are no folds."""
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: [list(pair) for pair in value if pair[1] is not None]}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        folds = parts[name]
+        whole = isinstance(folds, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in folds)
+        expect(whole and all(hasattr(pair[0], "predict") for pair in folds), "a fold is a machine and its rows")
+        return [(part, rows) for part, rows in folds] or [(model.estimator_, None)]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        # Samples of weight 0 have places, but no residuals.
+        spec = IndexArray(None if hasattr(model, "_weight_") else "residuals_")
+        for _, rows in value:
+            if rows is not None:
+                spec.check("the rows of a fold", rows, model)
 
 
 @dataclass(eq=False, repr=False)
@@ -80,6 +111,14 @@ class CalibratedRegressor(ScoresR2, Calibrated):
     >>> bool(np.mean((low <= y) & (y <= high)) > 0.85)
     True
     """
+
+    FITTED = fitted(
+        residuals_=Array(None, required=True),
+        _folds_=_Folds(required=True),
+        _without_=IndexArray(required=True),
+        _functions_=OneOf(LeaveOneOutFunctions, FunctionsLeftOut, or_none=True, required=True),
+        _weight_=Array(None),
+    )
 
     estimator: Any = None
     cv: Any = 5
@@ -152,6 +191,33 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             self._folds_.append((ask(part).around(ask(part).machine), splits[k][0]))
             lines.done()
         self.residuals_, self._without_ = residuals[counted > 0], fold[counted > 0]
+
+    def _check_fitted(self) -> None:
+        n, functions = len(self.residuals_), self._functions_
+        expect_weight(self, "_weight_", n)
+        expect_numbers(self._without_, "the fold of each sample", n)
+        IndexArray(len(self._folds_)).check("the fold of each sample", self._without_, self)
+        if functions is None:
+            return
+        expect_numbers(functions.residuals, "residuals", n)
+        if isinstance(functions, FunctionsLeftOut):
+            expansion = functions.expansion
+            Function().check("functions", expansion, self.estimator_)
+            expect_numbers(functions.output, "the function of each sample", n)
+            IndexArray(len(expansion.b)).check("the function of each sample", functions.output, self)
+            return
+        expect_numbers(functions.c, "c", n)
+        expect(functions.inverse.shape in ((n, n), (n + 1, n + 1)), "the inverse must be square")
+        if functions.kernel.accepts == "gram":
+            expect(functions.vectors is None, "a precomputed kernel has no vectors")
+        else:
+            check_vectors("the vectors", functions.vectors, n, getattr(self.estimator_, "n_features_in_", None))
+
+    def _complete_fitted(self) -> None:
+        self.estimator = self.estimator_
+        if isinstance(self._functions_, FunctionsLeftOut):  # a file does not choose the number of threads
+            threads = effective_n_threads(getattr(self.estimator_, "n_jobs", None))
+            self._functions_ = replace(self._functions_, n_threads=threads)
 
     @like_input
     def predict(self, X: Any) -> Floats:

@@ -7,15 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from mercer.files.endings import OTHER_MODELS, OTHER_PROGRAMS
 from mercer.tables.dialect import Dialect
 
 _FORMATS: Final = {".csv": "csv", ".tsv": "tsv", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet"}
 _PACKED: Final = (".gz", ".bz2", ".xz")
 _SEPARATORS: Final = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "blank": " ", "space": " ", "pipe": "|"}
-# Endings of files that hold tables or models for other programs; a LIBSVM text or model may have any other name.
-_OTHER_PROGRAMS: Final = (".pkl", ".pickle", ".joblib", ".json", ".jsonl", ".h5", ".hdf5", ".rds", ".rdata", ".zip")
-_OTHER_DATA: Final = (*_OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
-_OTHER_MODELS: Final = (*_OTHER_PROGRAMS, ".pmml", ".skops", ".pt", ".keras", ".mlmodel", ".tflite", *_FORMATS)
+_OTHER_DATA: Final = (*OTHER_PROGRAMS, ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".npy", ".mat", ".arff", ".dta")
 _NAMES: Final = {"libsvm": "LIBSVM text", "npz": "NumPy arrays", "parquet": "Parquet"}
 _OF_CSV: Final = ("separator", "decimal", "encoding")  # what only cells that are texts need
 KINDS: Final = "LIBSVM text, .csv, .npz or .parquet"
@@ -59,7 +57,7 @@ def expect_model_name(path: Path, *converted: str) -> None:
     suffix = path.suffix.lower()
     if suffix in converted:
         raise ValueError(f"{path}: save the model as .mercer, and mercer convert makes {suffix} of it")
-    if suffix in _OTHER_MODELS:
+    if suffix in OTHER_MODELS:
         raise ValueError(
             f"{path}: models that end in {suffix} are not written; .mercer, .onnx and .c are, and any other ending, "
             "such as .model, stands for LIBSVM's or LIBLINEAR's format"

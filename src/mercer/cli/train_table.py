@@ -24,7 +24,7 @@ from mercer.cli.machines import AUTO, CLASSIFIERS, REGRESSORS, ClassWeight, Esti
 from mercer.cli.report import Rows, judged
 from mercer.cli.terminal import Clock, printable, show_warning
 from mercer.errors import GuessWarning, ModelFormatError, held_warnings
-from mercer.files import save
+from mercer.files.mercer_file.model_file import write_mercer_file
 from mercer.files.models import read_model
 from mercer.runtime.progress import waiting
 from mercer.tables.choice import WISHES, guesses_in
@@ -191,7 +191,7 @@ def save_table(model: Estimator, data: Data, path: Path) -> None:
     table = table_in(model)
     if table is not None and isinstance(data.X, Frame):
         table.reading_ = data.dialect.to_dict() | {"target": str(data.target), "digest": data.digest}
-    save(model, path)
+    write_mercer_file(model, path)
 
 
 def _rows(X: Any, rows: Any) -> Any:

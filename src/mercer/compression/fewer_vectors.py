@@ -21,9 +21,9 @@ from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_err
 from mercer.compression.target import Span, Target
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host
+from mercer.fitting.pipeline.class_spec import check_state, declared
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
-from mercer.fitting.pipeline.state import check_state, declared
 from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense

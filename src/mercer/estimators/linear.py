@@ -28,7 +28,7 @@ from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_sca
 from mercer.fitting.mixins import ClassifierMethods
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
-from mercer.fitting.pipeline.state import Array, Tested, fitted
+from mercer.fitting.pipeline.state import Array, Predicate, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.dual_margins import trained_as, without_planes
@@ -112,7 +112,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     FITTED = fitted(
         coef_=Array("outputs", "features", required=True),
         class_weight_=Array("classes"),
-        _trained_as_=Tested(must="be the multi_class of a fit", holds=_is_note),
+        _trained_as_=Predicate(must="be the multi_class of a fit", holds=_is_note),
     )
 
     C: float = 1.0

@@ -29,7 +29,7 @@ from mercer.fitting.families.pairwise import (
 )
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import ClassWeight
-from mercer.fitting.pipeline.state import Tested, fitted
+from mercer.fitting.pipeline.state import Predicate, fitted
 from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
 from mercer.gram.pair_place import Layout
@@ -118,7 +118,7 @@ class SVC(PairwiseClassifier):
     theta: float | None = None
     multiclass: str = "ovo"
 
-    FITTED = fitted(_trained_as_=Tested(must="be the slack, bias and multiclass of a fit", holds=_is_note))
+    FITTED = fitted(_trained_as_=Predicate(must="be the slack, bias and multiclass of a fit", holds=_is_note))
 
     # --- training --------------------------------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Floats, Samples, freeze, host, n_samples, take
 from mercer.data.chunks import Chunk
 from mercer.features.feature_map import FeatureMap
+from mercer.fitting.pipeline.state import Array, AttributeSpec, IndexArray, check_vectors, fitted
 from mercer.gram.landmarks import draw, leverage_scores
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.kernel import OfSamples
@@ -251,11 +252,22 @@ class Nystrom(FeatureMap):
     True
     """
 
+    FITTED = fitted(
+        indices_=IndexArray(required=True),
+        landmarks_=AttributeSpec(required=True),
+        eigenvalues_=Array(None, required=True),
+        _map=Array("indices_", "eigenvalues_", required=True),
+    )
+
     kernel: KernelLike = "rbf"
     n_components: int = 100
     landmarks: str = "uniform"
     lam: float = 1e-3
     random_state: Seed = 0
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        check_vectors("landmarks_", self.landmarks_, len(self.indices_), self.n_features_in_)
 
     def _prepare(self, X: Samples) -> None:
         m = integer("n_components", self.n_components, 1, "the number of landmarks")

@@ -9,6 +9,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.arrays import Samples, host, is_sparse
+from mercer.errors import ModelFormatError
+from mercer.fitting.pipeline.class_spec import DeclaresState
+from mercer.fitting.pipeline.state import BoundKernel, expect, fitted, is_count
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
 from mercer.runtime.refitting import adopt_fit, blank_copy
@@ -17,8 +20,10 @@ from mercer.runtime.refitting import adopt_fit, blank_copy
 MOST_COLUMNS = 10**6
 
 
-class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A transformer whose features have a kernel's values as their inner products, exactly or nearly."""
+
+    FITTED = fitted(kernel_=BoundKernel(required=True))
 
     kernel: KernelLike
     kernel_: Kernel
@@ -87,6 +92,20 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         sparse = "csr" if self._takes_sparse else False
         return validate_data(self, host(X), dtype=np.float64, reset=reset, accept_sparse=sparse)
 
+    def _check_fitted(self) -> None:
+        kernel = self.kernel_
+        expect(kernel.accepts == "vectors" and kernel.bound, "kernel_ must be a kernel of vectors, with numbers")
+
+    def _check_prepared(self, X: Samples) -> None:
+        """Prepare again what follows from the kernel and the number of features; counts have to agree with a file's."""
+        learnt = dict(vars(self))
+        try:
+            self._prepare(X)
+        except (ValueError, OverflowError) as error:
+            raise ModelFormatError(str(error)) from None
+        for name, value in learnt.items():
+            expect(not is_count(value) or getattr(self, name) == value, f"{name} must be {getattr(self, name)!r:.40}")
+
     def _prepare(self, X: Samples) -> None:
         """Draw or list what the features are made of."""
         raise NotImplementedError
@@ -102,11 +121,6 @@ class FeatureMap(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scik
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
         return tags
-
-
-def prepare_again(model: FeatureMap, X: Samples) -> None:
-    """Make what follows from a bound kernel and from the number of columns of X, as `fit` does; for files."""
-    model._prepare(X)
 
 
 def n_columns_made(model: FeatureMap) -> int:

@@ -25,6 +25,7 @@ from scipy import linalg
 
 from mercer.arrays import Floats, Samples
 from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
+from mercer.fitting.pipeline.state import Array, Count, Number, Unsaved, expect, fitted, is_count
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike
 from mercer.parameters import Seed, integer
@@ -68,10 +69,27 @@ class RandomFourier(FeatureMap):
     ((50, 2000), True)
     """
 
+    FITTED = fitted(
+        frequencies_=Array(None, "n_features_in_", required=True),
+        _phase=Number(or_none=True, required=True),
+        _scale=Unsaved(),
+    )
+
     kernel: KernelLike = "rbf"
     n_components: int = 200
     orthogonal: bool = True
     random_state: Seed = 0
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        expect(is_count(self.n_components), "n_components must be a count")
+        n, wanted = len(self.frequencies_), int(self.n_components)
+        expect((wanted + 1) // 2 == n > 0, f"{self.n_components!r:.40} components have no {n} frequencies")
+        has_phase = self._phase is not None
+        expect((wanted % 2 == 1) == has_phase, "an odd number of components has a phase, and no other has")
+
+    def _complete_fitted(self) -> None:
+        self._scale = gaussian_of(self.kernel_)[0]
 
     def _prepare(self, X: Samples) -> None:
         integer("n_components", self.n_components, 1, "the number of features")
@@ -145,10 +163,16 @@ class GaussianSeries(FeatureMap):
     True
     """
 
+    FITTED = fitted(n_terms_=Count(required=True), _scale=Unsaved(), _gamma=Unsaved())
+
     kernel: KernelLike = "rbf"
     n_terms: int | None = None
 
     _takes_sparse = False
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        self._check_prepared(np.empty((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
         self._scale, self._gamma, factor = gaussian_of(self.kernel_)

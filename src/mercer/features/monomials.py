@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, Samples, is_sparse
 from mercer.features.feature_map import MOST_COLUMNS, FeatureMap
+from mercer.fitting.pipeline.state import Unsaved, fitted
 from mercer.kernels.names import KernelLike
 
 # Stored entries of sparse features, 12 bytes each.
@@ -56,8 +57,14 @@ class Monomials(FeatureMap):
     array([[1.    , 4.2426, 9.    ]])
     """
 
+    FITTED = fitted(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved())
+
     kernel: KernelLike = "linear"
     ordered: bool = False
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        self._check_prepared(sp.csr_array((0, self.n_features_in_)))
 
     def _prepare(self, X: Samples) -> None:
         recipe = self.kernel_.recipe()

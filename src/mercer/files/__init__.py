@@ -7,7 +7,7 @@ from mercer.runtime.on_demand import on_demand
 __all__ = ["load", "save"]
 
 if TYPE_CHECKING:
-    from mercer.files.mercer_file.model_file import load, save
+    from mercer.files.save_and_load import load, save
 else:
     # Not every file is a .mercer file, which takes more of scikit-learn.
     _MODULES = (
@@ -15,6 +15,6 @@ else:
     )
     __getattr__, __dir__ = on_demand(
         __name__,
-        dict.fromkeys(__all__, "mercer.files.mercer_file.model_file")
+        dict.fromkeys(__all__, "mercer.files.save_and_load")
         | {name: f"mercer.files.{name}" for name in _MODULES.split()},
     )

@@ -134,7 +134,7 @@ def _name(descriptor: int, temporary: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether this file is now locked: no, if the process that writes it lives. Windows removes no open file anyway."""
+    """Lock a file; False if the process that writes it lives. Windows removes no open file anyway."""
     if sys.platform != "win32":
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

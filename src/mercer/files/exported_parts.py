@@ -1,4 +1,4 @@
-"""What a model is made of, as C and ONNX files need it: scalers, vectors, a recipe, and how outputs become labels."""
+"""Parts of a model as C and ONNX files need them: scalers, vectors, a recipe, and how outputs become labels."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def scaled_rows(parts: Parts, rows: Floats) -> Floats:
 
 
 def in_parts(shift: Floats, dtype: str) -> list[Floats]:
-    """What to subtract in turn, so that a float loses nothing of a shift: the number itself, and what rounding left."""
+    """Numbers to subtract in turn, so that a float loses nothing of a shift: the shift, and what rounding left."""
     rest = shift - shift.astype(dtype)
     return [shift, rest] if rest.any() else [shift]
 
@@ -385,7 +385,7 @@ def _weights(
 
 
 def _offset(b: Any, constant: float, coefficients: Coefficients) -> Floats:
-    """What Σ_j c_j·constant adds to b."""
+    """Σ_j c_j·constant, which is added to b."""
     return np.asarray(b + constant * np.asarray(coefficients.sum(axis=0)).ravel())
 
 
@@ -402,7 +402,7 @@ def _centred(scalings: list[Scaling], vectors: Floats) -> tuple[list[Scaling], F
 
 
 def _columns_scaling(table: Tabular, medium: str) -> Scaling:
-    """What a table of numbers without holes does to the columns that it uses."""
+    """Scaling that a table of numbers without missing values applies to the columns that it uses."""
     used: list[Numbers] = []
     for one in table.columns_:
         if isinstance(one, Numbers) and not one.n_holes:

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import estimators
 from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
-from mercer.files.libsvm_estimator import integer_classes
+from mercer.files.libsvm_estimator import expect_own, integer_classes
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
@@ -92,7 +92,7 @@ def estimator_from_liblinear(model: LiblinearModel, *, n_features: int | None = 
 
 
 def liblinear_from_estimator(machine: Any) -> LiblinearModel:
-    """What LIBLINEAR's file holds of a fitted LinearSVC or LinearSVR.
+    """Make the content of LIBLINEAR's file of a fitted LinearSVC or LinearSVR.
 
     A free bias is written as LIBLINEAR writes one, as the weight of a feature of value 1; its ``predict`` then adds the
     same b. Two classes of a Crammer-Singer machine, of which an estimator keeps f_1 − f_0, get half of it each.
@@ -109,6 +109,7 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
             f"LIBLINEAR's files hold w and b of LinearSVC and LinearSVR, not a {name}; save it as .mercer, or, with "
             "one of LIBSVM's kernels, as LIBSVM's model"
         )
+    expect_own(machine, "LIBLINEAR")
     w, b = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
     label, kinds = None, _REGRESSORS
     joint = getattr(machine, "multi_class", "ovr") != "ovr"

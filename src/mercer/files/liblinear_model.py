@@ -41,7 +41,7 @@ _KEYS: Final = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho")
 
 @dataclass(frozen=True, eq=False)
 class LiblinearModel(Model):
-    """What the file says; `weights` has a row for each feature, that of the bias last where there is one."""
+    """Content of the file; `weights` has a row for each feature, that of the bias last where there is one."""
 
     solver_type: str
     nr_class: int

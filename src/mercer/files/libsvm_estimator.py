@@ -108,7 +108,7 @@ def _set_vectors(machine: Estimator, model: LibsvmModel, n_features: int | None)
 
 
 def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmModel:
-    """What LIBSVM's file holds of a fitted estimator.
+    """Make the content of LIBSVM's file of a fitted estimator.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def libsvm_from_estimator(machine: Any, *, label_order: Any = None) -> LibsvmMod
 
 
 def layout_of(machine: Estimator, *, label_order: Any = None) -> LibsvmModel:
-    """What LIBSVM's file holds of a fitted estimator but for its kernel, which may be any.
+    """Make the content of LIBSVM's file of a fitted estimator, without its kernel, which may be any.
 
     Its support vectors are the numbers of the rows.
     """
@@ -140,7 +140,8 @@ def _svm_type(machine: Estimator) -> str:
     check_is_fitted(machine)
     name = type(machine).__name__
     svm_type = next((ours for ours, theirs in MACHINES.items() if theirs == name), None)
-    if svm_type is not None and type(machine).__module__.startswith("mercer."):
+    if svm_type is not None:
+        expect_own(machine, "LIBSVM")
         return svm_type
     from mercer.tables.asked import ask  # only here, so that training on text loads no tables
 
@@ -152,6 +153,16 @@ def _svm_type(machine: Estimator) -> str:
         )
     linear = "LIBLINEAR's file holds it" if name in ("LinearSVC", "LinearSVR") else "save it as .mercer"
     raise TypeError(f"LIBSVM has no model for {name}; it has those of {', '.join(MACHINES.values())}; {linear}")
+
+
+def expect_own(machine: Estimator, program: str) -> None:
+    """Raise TypeError for another library's machine that has the name of one of mercer's."""
+    name, module = type(machine).__name__, type(machine).__module__
+    if not module.startswith("mercer."):
+        raise TypeError(
+            f"{program}'s file is written from a {name} of mercer, and this one is of {module.partition('.')[0]}; "
+            f"train a mercer.{name}, or use pickle for this one"
+        )
 
 
 def _model(

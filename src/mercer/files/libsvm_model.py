@@ -29,7 +29,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Floats, Indices, is_sparse
-from mercer.data.labels import every_pair, plane_coefficients, votes, winner
+from mercer.data.labels import every_pair, votes, winner
 from mercer.engine import configured
 from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
@@ -61,7 +61,7 @@ _KEYS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class LibsvmModel(Model):
-    """What the file says, in the file's order and with its signs.
+    """Content of the file, in the file's order and with its signs.
 
     `coefficients` has a row for each support vector and a column fewer than there are classes. For a precomputed
     kernel `vectors` has one column, the serial numbers (from 1) of the training rows.
@@ -104,7 +104,7 @@ class LibsvmModel(Model):
 
     @cached_property
     def has_probabilities(self) -> bool:  # type: ignore[override]  # nobody sets it
-        """Whether it was trained with -b 1."""
+        """True if it was trained with -b 1."""
         return self.prob_a is not None or self.density_marks is not None
 
     @property
@@ -121,9 +121,18 @@ class LibsvmModel(Model):
         """The coefficients with a column for each pair."""
         if self.nr_sv is None or self.nr_class == 2:
             return sp.csr_array(self.coefficients)
-        n_pairs = len(self.pairs)
-        columns = [plane_coefficients(self.coefficients.T, self.nr_sv, self.pairs, p) for p in range(n_pairs)]
-        return sp.csr_array(np.array(columns).T)
+        # A support vector has a coefficient for each other class, in their order: as many numbers as the file has.
+        k, (n, width) = self.nr_class, self.coefficients.shape
+        own = np.repeat(np.arange(k), self.nr_sv)[:, None]
+        other = np.arange(width) + (np.arange(width) >= own)
+        first, second = np.minimum(own, other), np.maximum(own, other)
+        pair = first * (2 * k - first - 1) // 2 + second - first - 1
+        shape = (n, k * width // 2)
+        table = sp.csr_array(
+            (self.coefficients.ravel(), pair.ravel(), width * np.arange(n + 1)), shape=shape, copy=True
+        )
+        table.eliminate_zeros()
+        return table
 
     @property
     def expansion(self) -> Expansion | None:
@@ -204,7 +213,7 @@ class LibsvmModel(Model):
 
     @property
     def serials(self) -> Indices:
-        """Of a precomputed kernel: the training rows that are support vectors, from 1."""
+        """Numbers, from 1, of the training rows that are support vectors; for a precomputed kernel."""
         return self.vectors.toarray()[:, 0].astype(np.intp)
 
 

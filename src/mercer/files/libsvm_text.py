@@ -33,7 +33,7 @@ class TextFormatError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class LabelledText:
-    """What a text holds: CSR rows, their labels, their queries (None where no line has a ``qid:``)."""
+    """Content of a text: CSR rows, their labels, their queries (None where no line has a ``qid:``)."""
 
     X: sp.csr_array
     y: Floats

@@ -1,4 +1,4 @@
-"""What can be asked of the model in a file, whatever program wrote it."""
+"""Questions to the model in a file, whatever program wrote it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Model(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What it predicts: "classification", "regression", "one-class", "clustering", or nothing: "features"."""
+        """The kind of prediction: "classification", "regression", "one-class", "clustering", or nothing: "features"."""
 
     @property
     def expansion(self) -> Expansion | None:
@@ -50,7 +50,7 @@ class Model(ABC):
 
     @abstractmethod
     def facts(self) -> Facts:
-        """What the file says, in words and plain numbers."""
+        """Content of the file, in words and plain numbers."""
 
     def rows(self, X: Any, source: str, text: bool) -> Any:
         """The rows of a data file as the model takes them; `text` says that it was LIBSVM's."""
@@ -74,11 +74,11 @@ class Model(ABC):
 
     @abstractmethod
     def as_libsvm(self) -> LibsvmModel:
-        """What LIBSVM's file holds of it; TypeError where it cannot."""
+        """Content of LIBSVM's file of it; TypeError where there is none."""
 
     @abstractmethod
     def as_liblinear(self) -> LiblinearModel:
-        """What LIBLINEAR's file holds of it; TypeError where it cannot."""
+        """Content of LIBLINEAR's file of it; TypeError where there is none."""
 
 
 def margins_told(norms: Floats, names: list[str]) -> Facts:

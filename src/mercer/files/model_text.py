@@ -1,4 +1,4 @@
-"""What the text files of models share: numbers taken strictly, and lines of coefficients and ``index:value`` pairs."""
+"""Reading that the text files of models share: strict numbers, and lines of coefficients and ``index:value`` pairs."""
 
 from __future__ import annotations
 

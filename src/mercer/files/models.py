@@ -1,6 +1,6 @@
 """A trained model, whatever program wrote its file: what it is, what it predicts, and the estimator it becomes.
 
-A new format is one file of this room, with a class derived from `Model`, and one entry in `FORMATS`.
+A new format is one file of this folder, with a class derived from `Model`, and one entry in `FORMATS`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
 from mercer.files.mercer_file.container import HEAD, is_container
 from mercer.files.mercer_file.mercer_model import MercerFile
-from mercer.files.mercer_file.model_file import load, save
+from mercer.files.mercer_file.model_file import read_mercer_file, write_mercer_file
 from mercer.files.model import Model
 from mercer.files.onnx_export import export_onnx
 from mercer.files.svmlight_model import parse_svmlight_model, write_svmlight_model
@@ -26,7 +26,7 @@ from mercer.files.svmlight_model import parse_svmlight_model, write_svmlight_mod
 
 @dataclass(frozen=True)
 class Writing:
-    """What only some formats need to know: how many columns will come, and as which type."""
+    """Options of some formats: number of columns to come, and their type."""
 
     n_features: int | None = None
     dtype: str = "float64"
@@ -34,7 +34,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class Format:
-    """How files of one program are recognised by their first bytes, or by what they contain; read; and written."""
+    """Format of one program: first bytes or content that it is recognised by, its reader and its writer."""
 
     begins: bytes = b""
     contains: bytes = b""
@@ -46,7 +46,7 @@ class Format:
 FORMATS: Final = {
     "mercer": Format(
         suffix=".mercer",
-        write=lambda model, path, how: save(model.estimator(how.n_features), path),
+        write=lambda model, path, how: write_mercer_file(model.estimator(how.n_features), path),
     ),
     "libsvm": Format(
         contains=b"svm_type",
@@ -82,7 +82,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     with open(path, "rb") as file:
         content = file.read(HEAD)
         if is_container(content):  # whose own reader reads it piece by piece
-            return MercerFile(load(path), name)
+            return MercerFile(read_mercer_file(path), name)
         content += file.read()
     by_start = [one for one in FORMATS.values() if one.begins and content.startswith(one.begins)]
     by_content = [one for one in FORMATS.values() if one.contains and one.contains in content]

@@ -285,7 +285,7 @@ def _classes(parts: Parts) -> tuple[Any, str]:
 
 
 def _votes(graph: _Graph, k: int, decision: str, break_ties: bool) -> str:
-    """How many of its pairs each class wins; with break_ties, and by how much, squeezed into less than half a vote."""
+    """Number of pairs that each class wins; with break_ties, plus by how much, squeezed into less than half a vote."""
     pairs = every_pair(k)
     sign = np.array([[float(c == i) - float(c == j) for c in range(k)] for i, j in pairs])
     lost = np.array([sum(float(c == j) for _, j in pairs) for c in range(k)])

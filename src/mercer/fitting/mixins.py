@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from mercer.engine import on_host, placed
 from mercer.errors import PROBABILITIES
-from mercer.fitting.pipeline.state import declared
+from mercer.fitting.pipeline.class_spec import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
 
 if TYPE_CHECKING:

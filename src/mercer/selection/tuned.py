@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.arrays import Floats
 from mercer.estimators import SVC, SVR, OneClassSVM
 from mercer.fitting.mixins import ScoresAccuracy, ScoresR2
+from mercer.fitting.pipeline.class_spec import DeclaresState
+from mercer.fitting.pipeline.state import AttributeSpec, Flag, NestedEstimator, Number, Parameters, Text, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.runtime.available import available_if
@@ -27,6 +30,35 @@ _LEARNT = (
 )
 
 
+_FIGURE = Number(or_none=True, finite=False, required=True)
+
+
+@dataclass(frozen=True)
+class _Results(AttributeSpec):
+    """`cv_results_`, in a file without the columns of parameters, which follow from the list of points."""
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        results = parts[name]
+        known = isinstance(results, dict) and isinstance(results.get("params"), list)
+        expect(known, f"{name} must have the points of a search")
+        columns = {}
+        names = sorted({key for point in results["params"] for key in point})
+        # A column for each name: as much as all points have, unless each point has names of its own.
+        entries = sum(map(len, results["params"]))
+        most = 16 * entries + 10_000
+        expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
+        for parameter in names:
+            column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
+            for k, point in enumerate(results["params"]):
+                if parameter in point:
+                    column[k] = point[parameter]
+            columns[f"param_{parameter}"] = column
+        return results | columns
+
+
 def _has(name: str) -> Callable[[Any], bool]:
     def check(tuned: Any) -> bool:
         return hasattr(getattr(tuned, "best_estimator_", None) or tuned._machine(), name)
@@ -35,8 +67,22 @@ def _has(name: str) -> Callable[[Any], bool]:
 
 
 @dataclass(eq=False, repr=False)
-class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
+
+    FITTED = fitted(
+        best_index_=_FIGURE,
+        best_score_=_FIGURE,
+        n_splits_=_FIGURE,
+        search_gap_=_FIGURE,
+        search_gap_reason_=Text(required=True),
+        shared_=Text(required=True),
+        choice_=Text(required=True),
+        complete_=Flag(required=True),
+        best_params_=Parameters(required=True),
+        best_estimator_=NestedEstimator(methods=("predict",), required=True),
+        cv_results_=_Results(required=True),
+    )
 
     grid: Any = None
     _: KW_ONLY
@@ -51,6 +97,18 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator): 
     verbose: bool = False
 
     _kind: ClassVar[Any]
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """`cv` and `scoring` as words and numbers only; others are of use for another fit only."""
+        params = super()._parameters_to_save()
+        if not isinstance(params["cv"], int | str | None):
+            params["cv"] = vars(self).get("n_splits_", 5)
+        if not isinstance(params["scoring"], int | str | None):
+            params["scoring"] = None
+        return params
+
+    def _check_saved_parameters(self) -> None:
+        """Take any: they are looked at when `fit` is called, and a grid may be long."""
 
     def _machine(self) -> Any:
         return self._kind() if self.estimator is None else self.estimator

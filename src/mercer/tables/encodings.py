@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, sums_by
-from mercer.tables.cells import Cells, as_numbers, as_seconds, holes, level, truth, words_among
+from mercer.errors import ModelFormatError
+from mercer.tables.cells import DATE_FORMS, Cells, as_numbers, as_seconds, holes, level, truth, words_among
 from mercer.tables.dialect import quantity
 
 CYCLES: Final = {"time of day": 86400.0, "time of year": 365.2425 * 86400.0}  # seconds
@@ -32,6 +33,10 @@ class Numbers:
     scale: float
     n_holes: int
     standardised: bool
+
+    def check(self, where: str) -> None:
+        """Raise ModelFormatError for numbers that no table makes."""
+        _expect_scale(self.name, self.scale)
 
     @property
     def description(self) -> str:
@@ -65,6 +70,12 @@ class Levels:
     levels: tuple[str, ...]
     n_holes: int
     truth_values: bool
+
+    def check(self, where: str) -> None:
+        """Raise ModelFormatError for levels that no table makes."""
+        _expect_short_titles(self.name, self.levels)
+        if len(set(self.levels)) != len(self.levels):
+            raise ModelFormatError(f"every level of {self.name!r} must be there once")
 
     @property
     def description(self) -> str:
@@ -119,6 +130,14 @@ class Dates:
     n_holes: int
     cycles: tuple[str, ...]
 
+    def check(self, where: str) -> None:
+        """Raise ModelFormatError for numbers that no dates make."""
+        _expect_scale(self.name, self.scale)
+        if not abs(self.fill) < 1e12:  # in seconds, the year 33,658; Python's dates end before
+            raise ModelFormatError(f"{self.fill!r} is no date")
+        if self.form not in DATE_FORMS or not set(self.cycles) <= set(CYCLES):
+            raise ModelFormatError(f"no date is read as {self.form!r:.40}")
+
     @property
     def description(self) -> str:
         filled = str(np.datetime64(int(self.fill), "s").astype("datetime64[D]"))
@@ -152,6 +171,12 @@ class Words:
     name: str
     words: tuple[str, ...]
     weights: tuple[float, ...]
+
+    def check(self, where: str) -> None:
+        """Raise ModelFormatError for words that no table makes."""
+        _expect_short_titles(self.name, self.words)
+        if not len(set(self.words)) == len(self.words) == len(self.weights):
+            raise ModelFormatError(f"every word of {self.name!r} must be there once, and needs a weight")
 
     @property
     def description(self) -> str:
@@ -208,6 +233,17 @@ class LeftOut:
 # What is done to one column: its `name`, a `description` in words, the `titles` of the columns that it makes, `encode`,
 # which gives a row per cell, dense or CSR, with as many columns as there are titles, and `decode`, its inverse.
 Encoding = Numbers | Levels | Dates | Words | LeftOut
+
+
+def _expect_scale(name: str, scale: float) -> None:
+    if not scale > 0:
+        raise ModelFormatError(f"the scale of {name!r} must be positive")
+
+
+def _expect_short_titles(name: str, values: tuple[str, ...]) -> None:
+    """Refuse a long name with many values: each becomes a title that begins with the name of the column."""
+    if len(name) * len(values) > 2**20 + 16 * (sum(map(len, values)) + len(values)):
+        raise ModelFormatError(f"the name of a column with {len(values)} values is too long: {len(name)} characters")
 
 
 def finite_or_hole(values: Floats, name: str) -> None:

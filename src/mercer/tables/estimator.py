@@ -15,6 +15,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer.arrays import Floats, Indices, is_sparse
 from mercer.errors import GuessWarning, warn_user
+from mercer.fitting.pipeline.class_spec import DeclaresState
+from mercer.fitting.pipeline.dataclass_spec import OneOf
+from mercer.fitting.pipeline.state import Array, Count, IndexArray, ListOf, NestedEstimator, Predicate, expect, fitted
 from mercer.fitting.reports.notebook import ShowsCertificate
 from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.gram.prepared import SPARSE_SHARE
@@ -24,8 +27,11 @@ from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
-from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, moments
+from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Words, moments
 from mercer.tables.frame import Frame, frame_of
+
+_LISTS = ("drop", "only", "categorical", "numeric", "text")
+_READING = ("separator", "decimal", "encoding", "units", "na", "target", "digest")
 
 
 def tabular(estimator: Any, **columns: Any) -> Tabular:
@@ -70,7 +76,7 @@ def _inner_has(name: str) -> Callable[[Any], bool]:
 
 @shared_docs
 @dataclass(eq=False, repr=False)
-class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An estimator for tables: pandas, polars and pyarrow frames, and arrays of anything.
 
     Numbers are standardised. Truth values and categories get a column for each level; a level that is new in prediction
@@ -110,6 +116,23 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
     --------
     See `tabular`.
     """
+
+    FITTED = fitted(
+        estimator_=NestedEstimator(required=True),
+        columns_=ListOf(OneOf(Numbers, Levels, Dates, Words, LeftOut), required=True),
+        target_mean_=Array(None, single=True, required=True),
+        target_scale_=Array(None, single=True, required=True),
+        n_rows_dropped_=Count(required=True),
+        rows_=IndexArray(),
+        reading_=Predicate(
+            must=f"have no other names than {', '.join(_READING)}",
+            holds=lambda value, _: (
+                isinstance(value, dict)
+                and all(isinstance(one, str) for one in value.values())
+                and set(value) <= set(_READING)
+            ),
+        ),
+    )
 
     estimator: Any
     _: KW_ONLY
@@ -172,6 +195,41 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, BaseEstimator)
         for told in guesses(frame, encodings, wishes).values():
             warn_user(told, GuessWarning)  # an error where warnings are errors: the fit has failed
         return adopt_fit(self, fitted)
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        params = super()._parameters_to_save()
+        if "estimator_" in vars(self):
+            params["estimator"] = None  # the fitted one says the same
+        for name in _LISTS:
+            given = params[name]
+            params[name] = given if given is None or isinstance(given, tuple) else list(given)
+        return params
+
+    def _check_saved_parameters(self) -> None:
+        for name in _LISTS:
+            given = getattr(self, name)
+            names = isinstance(given, (list, tuple)) and all(isinstance(one, str) for one in given)
+            expect(names or (name == "only" and given is None), f"{name} must be names")
+        expect(self.missing in ("impute", "drop"), f"missing cannot be {self.missing!r:.40}")
+        expect(type(self.standardise) is bool, "standardise must be true or false")
+
+    def _check_fitted(self) -> None:
+        names = [one.name for one in self.columns_]
+        expect(len(set(names)) == len(names) == self.n_features_in_ > 0, "every column needs a name of its own")
+        made = sum(len(one.titles) for one in self.columns_)
+        known = getattr(self.estimator_, "n_features_in_", None)
+        expect(made == known, f"the columns become {made} numbers, and the estimator expects {known}")
+        finite = np.isfinite(self.target_mean_).all() and np.isfinite(self.target_scale_).all()
+        expect(bool(finite), "y was standardised with finite numbers")
+        if hasattr(self, "feature_names_in_"):
+            expect(list(self.feature_names_in_) == names, "feature_names_in_ must be the names of the columns")
+
+    def _complete_fitted(self) -> None:
+        self.estimator = clone(self.estimator_)
+
+    # --- parameters --------------------------------------------------------------------------------------------------
 
     def wishes(self) -> Wishes:
         """What the parameters ask of the columns."""

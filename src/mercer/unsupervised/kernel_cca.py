@@ -24,8 +24,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.engine import like_input
+from mercer.fitting.pipeline.class_spec import ClassSpec, check_state, declared, state_of
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.state import Array, Kind, check_state, declared, expect, fitted, set_fitted, state_of
+from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.gram.eigenpairs import n_positive, signs
 from mercer.kernels import Kernel, kernel_accepts
 from mercer.kernels.names import KernelLike
@@ -60,11 +61,11 @@ class _View(Reader):
 
 
 @dataclass(frozen=True)
-class _Second(Kind):
+class _Second(AttributeSpec):
     """The second view: in a file its attributes stand beside those of the first, under names that begin with "y."."""
 
     def keys(self, name: str) -> tuple[str, ...]:
-        return tuple(f"y.{key}" for each, kind in declared(_View).items() for key in kind.keys(each))
+        return tuple(f"y.{key}" for each, spec in declared(_View).items() for key in spec.keys(each))
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
         header, arrays = state_of(value)
@@ -72,7 +73,7 @@ class _Second(Kind):
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
         second = _View.of(model)
-        set_fitted(second, {key.removeprefix("y."): part for key, part in parts.items()})
+        ClassSpec.of(_View).set_fitted(second, {key.removeprefix("y."): part for key, part in parts.items()})
         return second
 
     def check(self, name: str, value: Any, model: Any) -> None:

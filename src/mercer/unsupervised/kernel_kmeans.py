@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.arrays import Floats, Indices, freeze, is_sparse, take
 from mercer.engine import like_input
 from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.state import Array, Count, Flag, Number, Places, fitted
+from mercer.fitting.pipeline.state import Array, Count, Flag, IndexArray, Number, fitted
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import integer
@@ -394,7 +394,7 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
     _default_steps = 300
 
     FITTED = fitted(
-        labels_=Places("outputs", required=True),
+        labels_=IndexArray("outputs", required=True),
         inertia_=Number(required=True),
         objective_path_=Array(None, required=True),
         n_iter_=Count(required=True),

@@ -23,7 +23,7 @@ from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
 from mercer.engine import like_input
 from mercer.fitting.pipeline.fit import Fit, Limits
-from mercer.fitting.pipeline.state import Array, Kind, expect, fitted
+from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.gram.eigenpairs import leading_of_walk
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import kernel_accepts
@@ -118,7 +118,7 @@ _ROUNDING_SHARE = 1e-14
 
 
 @dataclass(frozen=True)
-class _Centres(Kind):
+class _Centres(AttributeSpec):
     """The clusters' means in as many eigenvectors as are extended; the last output is a sample's degree."""
 
     def check(self, name: str, value: Any, model: Any) -> None:
@@ -127,7 +127,7 @@ class _Centres(Kind):
 
 
 @dataclass(frozen=True)
-class _Labels(Kind):
+class _Labels(AttributeSpec):
     """Numbers of clusters, or −1 for a sample of weight 0 that has no affinity."""
 
     def check(self, name: str, value: Any, model: Any) -> None:

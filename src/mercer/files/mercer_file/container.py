@@ -52,7 +52,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class _Entry:
-    """What the header says of an array, checked against the file's size."""
+    """Entry of the header for an array, checked against the file's size."""
 
     name: str
     dtype: np.dtype[Any]
@@ -64,7 +64,7 @@ class _Entry:
 
 
 def is_container(head: bytes) -> bool:
-    """Whether a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
+    """Tell if a file that begins with these bytes, `HEAD` of them or more, is a .mercer file of any version."""
     return head[_LENGTH.size :].startswith(_FORMAT)
 
 
@@ -144,16 +144,16 @@ def read_container(
     OSError
         If ``path`` is missing, unreadable, or not a regular file.
     """
-    with _open_regular(path) as file:
+    with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         where = repr(os.fspath(path))
         head = file.read(HEAD)
         file.seek(0)
         if not is_container(head):
             raise ModelFormatError(
-                f"{where} is not a mercer model file: it does not begin with {_FORMAT!r} after 8 bytes. Models of "
-                "LIBSVM, LIBLINEAR and SVMlight become one by `mercer convert`; a pickle is read by pickle or joblib, "
-                "if you trust it"
+                f"{where} is not a mercer model file: it does not begin with {_FORMAT!r} after 8 bytes, nor does it "
+                "begin as a model of LIBSVM, LIBLINEAR or SVMlight does; a pickle is read by pickle or joblib, if you "
+                "trust it"
             )
         content, entries = _read_header(file, size, where, Budget() if budget is None else budget)
         end = file.tell()
@@ -170,7 +170,8 @@ def read_container(
         return content, {entry.name: _read_array(file, entry, where, mapped) for entry in entries}
 
 
-def _open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for reading; OSError for a folder, a device, a pipe or a socket."""
     # O_NONBLOCK: opening a pipe nobody writes to must fail, not wait.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)

@@ -58,10 +58,10 @@ _TYPES: Final[dict[str, Any]] = {
 
 _PER_KERNEL: Final = 1024  # bytes of an object with its parameters
 
-Told = dict[str, Any]  # an object of JSON
+JsonObject = dict[str, Any]  # an object of JSON
 Arrays = MutableMapping[str, Array]
 Describe = Callable[[Any, Arrays, str], Any]
-Rebuild = Callable[[Told, Mapping[str, Array], str, Budget], Any]
+Rebuild = Callable[[JsonObject, Mapping[str, Array], str, Budget], Any]
 
 
 def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = None) -> Any:
@@ -102,7 +102,7 @@ def describe(value: Any, arrays: Arrays, where: str, other: Describe | None = No
 
 
 def _label(number: int, item: Any) -> str:
-    """How errors name an item of a list: a step of a Pipeline by its name."""
+    """Name of an item of a list in errors: that of a step of a Pipeline, or its number."""
     named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
     return item[0] if named else str(number)
 
@@ -129,7 +129,7 @@ def _function_named(name: object) -> Any:
 
 
 def cannot_hold(value: object, where: str) -> TypeError:
-    """What to raise for a value that no file can hold."""
+    """Error to raise for a value that no file can hold."""
     kind = "a Python function" if callable(value) else f"an object of type {type(value).__name__}"
     return TypeError(
         f"{where} is {kind}, and a .mercer file holds numbers, strings, mercer's own kernels and a few functions of "
@@ -138,7 +138,7 @@ def cannot_hold(value: object, where: str) -> TypeError:
     )
 
 
-def _describe_array(value: Array, arrays: Arrays, where: str) -> Told:
+def _describe_array(value: Array, arrays: Arrays, where: str) -> JsonObject:
     strings = value.dtype.kind == "U" or (value.dtype.kind == "O" and all(isinstance(s, str) for s in value.flat))
     if strings and value.ndim == 1:
         return {"$": "strings", "object": value.dtype.kind == "O", "items": [str(item) for item in value]}
@@ -157,7 +157,7 @@ def _describe_array(value: Array, arrays: Arrays, where: str) -> Told:
 _ITEMS: Final = (str, bool, int, float, np.number, np.bool_, type(None))
 
 
-def _describe_csr(value: Any, arrays: Arrays, where: str) -> Told:
+def _describe_csr(value: Any, arrays: Arrays, where: str) -> JsonObject:
     rows = value.tocsr()
     parts = {part: describe(getattr(rows, part), arrays, f"{where}.{part}") for part in ("data", "indices", "indptr")}
     return {"$": "csr", "shape": list(rows.shape), "matrix": isinstance(value, sp.spmatrix), **parts}
@@ -214,7 +214,7 @@ class _Reader:
         expect(whole, f"{where}: a value of kind {kind!r} is written with {fields}, not {sorted(told)!s:.200}")
         return getattr(self, f"_{kind}")(told, where)
 
-    def _items(self, told: Told, where: str) -> list[Any]:
+    def _items(self, told: JsonObject, where: str) -> list[Any]:
         expect(isinstance(told["items"], list), f"{where}: its items must be a list")
         # Only tuples and dictionaries may hold models.
         reader = self if told["$"] in ("tuple", "dict") else replace(self, other=None)
@@ -227,12 +227,12 @@ class _Reader:
             for key, item in zip(itertools.count() if keys is None else keys, told, strict=False)
         ]
 
-    def _float(self, told: Told, where: str) -> float:
+    def _float(self, told: JsonObject, where: str) -> float:
         value = told["value"]
         expect(value in ("inf", "-inf", "nan"), f"{where}: {value!r} is none of 'inf', '-inf', 'nan'")
         return float(value)
 
-    def _scalar(self, told: Told, where: str) -> Any:
+    def _scalar(self, told: JsonObject, where: str) -> Any:
         dtype, value = told["dtype"], self.value(told["value"], where)
         number = dtype in DTYPES and isinstance(value, (bool, int, float))
         expect(number, f"{where}: {value!r} is not a number of dtype {dtype!r}")
@@ -241,10 +241,10 @@ class _Reader:
         except OverflowError as error:
             raise ModelFormatError(f"{where}: {error}") from None
 
-    def _tuple(self, told: Told, where: str) -> tuple[Any, ...]:
+    def _tuple(self, told: JsonObject, where: str) -> tuple[Any, ...]:
         return tuple(self._items(told, where))
 
-    def _dict(self, told: Told, where: str) -> dict[Any, Any]:
+    def _dict(self, told: JsonObject, where: str) -> dict[Any, Any]:
         items = self._items(told, where)
         pairs = all(isinstance(pair, list) and len(pair) == 2 for pair in items)
         expect(pairs, f"{where}: a dictionary is written as a list of [key, value] pairs")
@@ -253,7 +253,7 @@ class _Reader:
         except TypeError as error:
             raise ModelFormatError(f"{where}: {error}") from None
 
-    def _array(self, told: Told, where: str) -> Array:
+    def _array(self, told: JsonObject, where: str) -> Array:
         name = told["name"]
         known = isinstance(name, str) and name in self.arrays
         expect(known, f"{where}: the file has no array named {name!r:.60}")
@@ -261,7 +261,7 @@ class _Reader:
         self.budget.take(array.nbytes, where)  # for each place that names it: a constructor may copy it
         return array
 
-    def _csr(self, told: Told, where: str) -> Any:
+    def _csr(self, told: JsonObject, where: str) -> Any:
         shape, parts = told["shape"], {}
         counts = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)
         expect(counts, f"{where}: {shape!r} is not the shape of a matrix")
@@ -284,7 +284,7 @@ class _Reader:
         matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
         return matrix
 
-    def _strings(self, told: Told, where: str) -> Any:
+    def _strings(self, told: JsonObject, where: str) -> Any:
         items = self._items(told, where)
         expect(all(isinstance(item, str) for item in items), f"{where}: every item must be a string")
         objects = told["object"] is True
@@ -292,7 +292,7 @@ class _Reader:
         self.budget.take(len(items) * (8 if objects else 4 * longest), where)
         return freeze(np.array(items, dtype=object if objects else np.str_))
 
-    def _objects(self, told: Told, where: str) -> Any:
+    def _objects(self, told: JsonObject, where: str) -> Any:
         items, shape = self._items(told, where), told["shape"]
         plain = all(isinstance(item, _ITEMS) for item in items)
         expect(plain, f"{where}: every item must be a string, a number or null")
@@ -304,24 +304,24 @@ class _Reader:
         objects[:] = items
         return freeze(objects.reshape(shape))
 
-    def _slice(self, told: Told, where: str) -> slice:
+    def _slice(self, told: JsonObject, where: str) -> slice:
         items = self._items(told, where)
         whole = len(items) == 3 and all(item is None or isinstance(item, (int, str, np.integer)) for item in items)
         expect(whole, f"{where}: a slice has a start, a stop and a step")
         return slice(*items)
 
-    def _type(self, told: Told, where: str) -> Any:
+    def _type(self, told: JsonObject, where: str) -> Any:
         name = told["name"]
         known = isinstance(name, str) and name in _TYPES
         expect(known, f"{where}: {name!r:.60} is no type of numbers that this mercer knows")
         return np.dtype(_TYPES[name]) if told["instance"] is True else _TYPES[name]
 
-    def _function(self, told: Told, where: str) -> Any:
+    def _function(self, told: JsonObject, where: str) -> Any:
         found = _function_named(told["name"])
         expect(found is not None, f"{where}: {told['name']!r:.60} is none of {', '.join((*FUNCTIONS, *_SCORES))}")
         return found
 
-    def _kernel(self, told: Told, where: str) -> Kernel:
+    def _kernel(self, told: JsonObject, where: str) -> Kernel:
         found = _kernel_class(told["name"])
         if found is None:
             raise ModelFormatError(f"{where}: {told['name']!r:.60} is not a kernel of this mercer")

@@ -33,7 +33,7 @@ _OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta",
 
 
 class MercerFile(Model):
-    """What mercer saved."""
+    """Model of a .mercer file."""
 
     def __init__(self, model: Estimator, name: str) -> None:
         self._model, self._name = model, name
@@ -236,7 +236,7 @@ def _plain(value: Any) -> Any:
 
 
 def _weights(machine: Estimator) -> Facts:
-    """Of a linear machine that keeps w and no vectors."""
+    """Facts about a linear machine that keeps w and no vectors."""
     w = np.atleast_2d(machine.coef_)
     norms = np.linalg.norm(w, axis=1).tolist()
     facts: Facts = {"non_zero_weights": int(np.count_nonzero(w)), "norm_of_w": norms[0] if len(norms) == 1 else norms}

@@ -1,4 +1,4 @@
-"""What the attributes of scikit-learn's transformers and wrappers must be, so that no file can make them misbehave.
+"""Checks of the attributes of scikit-learn's transformers and wrappers, so that no file can make them misbehave.
 
 scikit-learn trusts its own attributes: an index of a vocabulary beyond its end, for instance, is written into a sparse
 matrix unchecked. So everything that ends as an index, a size or a pattern is checked here, on saving and on loading.
@@ -15,17 +15,27 @@ from typing import Any, Final
 import numpy as np
 
 from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.state import Array, Kind, Labels, ListOf, Tested, expect, is_count, is_number
+from mercer.fitting.pipeline.class_spec import Plain
+from mercer.fitting.pipeline.state import (
+    Array,
+    AttributeSpec,
+    Labels,
+    ListOf,
+    NestedEstimator,
+    Predicate,
+    expect,
+    is_count,
+    is_number,
+)
 
 Fitted = Any  # an estimator of scikit-learn, which has no types
-Plain = dict[str, Any]  # what a file holds, by name
 
 # Columns of a dense row, 8 MB; as many as HashingVectorizer makes by default.
 MOST_OUTPUTS: Final = 2**20
 
 
 @dataclass(frozen=True)
-class Categories(Kind):
+class Categories(AttributeSpec):
     """The categories of one column; numbers ascend (NaN last), since they are searched by bisection."""
 
     def check(self, name: str, value: Any, model: Fitted) -> None:
@@ -40,7 +50,7 @@ class Categories(Kind):
 
 
 @dataclass(frozen=True)
-class Vocabulary(Kind):
+class Vocabulary(AttributeSpec):
     """Terms and their columns, as a list of the terms in the order of the columns."""
 
     def to_plain(self, name: str, value: Any) -> Plain:
@@ -59,36 +69,12 @@ class Vocabulary(Kind):
         expect(whole and sorted(columns) == list(range(len(columns))), f"{name} must have one column for each term")
 
 
-@dataclass(frozen=True)
-class Model(Kind):
-    """An estimator that has been rebuilt, or one of a few words in its place; it must have the `methods`."""
-
-    methods: tuple[str, ...] = ()
-    words: tuple[str | None, ...] = ()
-
-    def check(self, name: str, value: Any, model: Fitted) -> None:
-        if (value is None or isinstance(value, str)) and value in self.words:
-            return
-        expect(hasattr(value, "get_params") and not isinstance(value, type), f"{name} must be an estimator")
-        for method in self.methods:
-            expect(hasattr(value, method), f"{name} is a {type(value).__name__}, which cannot {method}")
-
-
-# What set_output was told.
-CONFIG: Final = Tested(
-    must="name a container of transform",
-    holds=lambda value, _: (
-        isinstance(value, dict)
-        and value.keys() <= {"transform"}
-        and value.get("transform") in ("default", "pandas", "polars", None)
-    ),
-)
-DTYPE: Final = Tested(must="be a dtype", holds=lambda value, _: isinstance(value, np.dtype))
-DIMENSIONS: Final = Tested(must="be one of (1, 2)", holds=lambda value, _: type(value) is int and value in (1, 2))
+DTYPE: Final = Predicate(must="be a dtype", holds=lambda value, _: isinstance(value, np.dtype))
+DIMENSIONS: Final = Predicate(must="be one of (1, 2)", holds=lambda value, _: type(value) is int and value in (1, 2))
 
 
 @dataclass(frozen=True)
-class Edges(Kind):
+class Edges(AttributeSpec):
     """The edges of the bins of each feature: an array of arrays, as a list."""
 
     def to_plain(self, name: str, value: Any) -> Plain:
@@ -105,7 +91,7 @@ class Edges(Kind):
 
 
 @dataclass(frozen=True)
-class Made(Kind):
+class Made(AttributeSpec):
     """Objects that are no estimators, each as a dictionary of its attributes, made again by a function."""
 
     by: Callable[..., Any]
@@ -125,8 +111,8 @@ class Made(Kind):
 
 # --- what parameters and attributes must say of each other; one function for each class ------------------------------
 
-_STEP = Model(methods=("transform",), words=("passthrough", None))
-_PART = Model(methods=("transform",), words=("passthrough", "drop"))
+_STEP = NestedEstimator(methods=("transform",), words=("passthrough", None))
+_PART = NestedEstimator(methods=("transform",), words=("passthrough", "drop"))
 
 
 def nothing(model: Fitted) -> None:
@@ -182,7 +168,7 @@ def number_type(model: Fitted) -> None:
 
 
 def _groups(model: Fitted) -> list[int]:
-    """How many groups of categories each column has, after rare ones were joined."""
+    """Number of groups of categories in each column, after rare ones were joined."""
     counts = [len(categories) for categories in model.categories_]
     expect(all(counts), "every column must have a category")
     if not model._infrequent_enabled:
@@ -243,13 +229,13 @@ def tfidf(model: Fitted) -> None:
 # --- models made of others -------------------------------------------------------------------------------------------
 
 
-def _parts(name: str, value: Any, kind: Model, length: int = 2) -> list[Any]:
+def _parts(name: str, value: Any, spec: NestedEstimator, length: int = 2) -> list[Any]:
     """A list of (name, estimator) or (name, estimator, columns), each name once."""
     whole = isinstance(value, list) and all(isinstance(part, (tuple, list)) and len(part) == length for part in value)
     expect(whole and all(isinstance(part[0], str) for part in value), f"{name} must be a list of names and estimators")
     expect(len({part[0] for part in value}) == len(value), f"{name} must have each name once")
     for part in value:
-        kind.check(f"{name} {part[0]!r:.60}", part[1], None)
+        spec.check(f"{name} {part[0]!r:.60}", part[1], None)
     return list(value)
 
 
@@ -257,7 +243,7 @@ def pipeline(model: Fitted) -> None:
     expect(isinstance(model.steps, list) and len(model.steps) > 0, "steps must be a list")
     expect(getattr(model, "transform_input", None) is None, "transform_input must be None")
     _parts("steps", model.steps[:-1], _STEP)
-    _parts("steps", model.steps[-1:], Model(words=("passthrough", None)))
+    _parts("steps", model.steps[-1:], NestedEstimator(words=("passthrough", None)))
     expect(len({step[0] for step in model.steps}) == len(model.steps), "steps must have each name once")
 
 
@@ -321,7 +307,7 @@ def selector(model: Fitted) -> None:
 
 def calibrated(model: Fitted) -> None:
     for one in model.calibrated_classifiers_:
-        Model(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
+        NestedEstimator(methods=("classes_",)).check("the estimator of a calibrated classifier", one.estimator, model)
         Labels(alone=True).check("classes", one.classes, model)
         Labels(alone=True).check("classes_ of the estimator", one.estimator.classes_, model)
         expect(
@@ -330,7 +316,7 @@ def calibrated(model: Fitted) -> None:
         n = len(one.estimator.classes_)
         wanted = 1 if n == 2 or one.method == "temperature" else n
         expect(bool(np.isin(one.estimator.classes_, one.classes).all()), "classes_ of the estimator must be known")
-        ListOf(Model(methods=("predict",)), wanted).check("calibrators", one.calibrators, model)
+        ListOf(NestedEstimator(methods=("predict",)), wanted).check("calibrators", one.calibrators, model)
     expect(len(model.calibrated_classifiers_) > 0, "there must be a calibrated classifier")
 
 
@@ -346,11 +332,11 @@ def isotonic_function(model: Fitted) -> None:
 
 
 def frozen(model: Fitted) -> None:
-    Model().check("estimator", model.estimator, None)
+    NestedEstimator().check("estimator", model.estimator, None)
 
 
 def voters(model: Fitted) -> None:
-    parts = _parts("estimators", model.estimators, Model(words=("drop",)))
+    parts = _parts("estimators", model.estimators, NestedEstimator(words=("drop",)))
     weights = model.weights
     listed = isinstance(weights, (list, tuple, np.ndarray)) and len(weights) == len(parts)
     expect(weights is None or (listed and all(is_number(w) for w in weights)), "weights must be one for each estimator")

@@ -1,85 +1,99 @@
 """The classes of scikit-learn that a ``.mercer`` file may hold, and what each of them learns.
 
-A new class is one row: its module, its fitted attributes with their kinds, and, where attributes depend on each other
-or on parameters, a function that checks it (mercer.files.scikit.checks).
+They cannot carry a declaration, so it stands here, in the language of mercer's own classes (fitting/pipeline/state.py).
+A new class is one entry: its module, the specs of its fitted attributes, and, where attributes depend on each other or
+on parameters, a function that checks them (mercer.files.scikit.checks).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mercer.files.scikit import checks
-from mercer.files.scikit.checks import CONFIG, Categories, Edges, Fitted, Made, Model, Plain, Vocabulary
-from mercer.fitting.pipeline.state import Array, Count, Flag, Kind, Labels, ListOf, Names, Number, Places, Text, Unsaved
-
-Check = Callable[[Fitted], None]
-
-
-def _given(model: Fitted) -> Plain:
-    """The parameters of an estimator, or of a plain object, all of whose attributes are."""
-    return dict(model.get_params(deep=False)) if hasattr(model, "get_params") else dict(vars(model))
-
-
-def _without_memory(model: Fitted) -> Plain:
-    return {**_given(model), "memory": None}  # a folder on this computer, of use only for another fit
+from mercer.files.scikit.checks import Categories, Edges, Fitted, Made, Vocabulary
+from mercer.fitting.pipeline.class_spec import EVERY, Check, ClassSpec, Plain
+from mercer.fitting.pipeline.state import (
+    Array,
+    AttributeSpec,
+    Count,
+    Flag,
+    IndexArray,
+    Labels,
+    ListOf,
+    NestedEstimator,
+    Number,
+    Text,
+    Unsaved,
+    fitted,
+)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One class: how its state goes to a file and back."""
+class ScikitClass:
+    """A class by its module, which is imported when a model needs it, and the declaration that it cannot carry."""
 
     module: str
-    fitted: Mapping[str, Kind]
-    given: Callable[[Fitted], Plain] = _given  # its parameters
-    holds: str = ""  # the attribute with its fitted machines, if only one has them
-    optional: tuple[str, ...] = ()  # attributes that only some fits leave
-    needs: Mapping[str, str] = field(default_factory=dict)  # the attribute without which a parameter cannot be true
-    params: Check = checks.nothing  # raises ModelFormatError for parameters that would do harm
-    whole: Check = checks.nothing  # and for attributes that contradict each other
-    finish: Check = checks.nothing  # makes what follows from the rest, and is not in the file
-
-    def but(self, **changes: Any) -> Row:
-        """This row with some of it changed."""
-        return replace(self, **changes)
-
-    def always_has(self, name: str) -> bool:
-        """Return True if every fit leaves this attribute."""
-        return not (isinstance(self.fitted[name], Unsaved) or name in EVERY or name in self.optional)
+    spec: ClassSpec
 
 
-EVERY: Final = {"n_features_in_": Count(), "feature_names_in_": Names(), "_sklearn_output_config": CONFIG}
+def _parameters(model: Fitted) -> Plain:
+    """The parameters of an estimator, or of a plain object, all of whose attributes are."""
+    params = dict(model.get_params(deep=False)) if hasattr(model, "get_params") else dict(vars(model))
+    if "memory" in params:
+        params["memory"] = None  # a folder on this host, of use only for another fit
+    return params
 
 
-def row(module: str, **fitted: Kind) -> Row:
-    """A row of fitted attributes by name, beside those that every class may have."""
-    return Row(module, {**EVERY, **fitted})
+def _class(
+    module: str,
+    attributes: Mapping[str, AttributeSpec] = EVERY,
+    *,
+    optional: tuple[str, ...] = (),  # attributes that only some fits leave
+    check_parameters: Check = checks.nothing,  # raises ModelFormatError for parameters that would do harm
+    check: Check = checks.nothing,  # and for attributes that contradict each other
+    complete: Check = checks.nothing,  # makes what follows from the rest, and is not in the file
+) -> ScikitClass:
+    """An entry of the table; attributes are required unless they are optional or in no file."""
+
+    def check_all_parameters(model: Fitted) -> None:
+        if hasattr(model, "_parameter_constraints"):
+            model._validate_params()
+        check_parameters(model)
+
+    specs = {
+        name: spec if name in optional or name in EVERY or isinstance(spec, Unsaved) else replace(spec, required=True)
+        for name, spec in attributes.items()
+    }
+    return ScikitClass(
+        f"sklearn.{module}", ClassSpec({**EVERY, **specs}, _parameters, check_all_parameters, check, complete)
+    )
 
 
-def _row(module: str, **fitted: Kind) -> Row:
-    return row(f"sklearn.{module}", **fitted)
-
-
-def _floats(*shape: str | None, or_none: bool = False) -> Kind:
+def _floats(*shape: str | None, **options: Any) -> AttributeSpec:
     """Numbers of any width, NaN and infinity among them."""
-    return Array(*shape, kinds="f", or_none=or_none)
+    return Array(*shape, kinds="f", **options)
+
+
+def _per_feature(needed_by: str = "") -> AttributeSpec:
+    """A number for each feature, or None where the parameter that needs them is not true."""
+    return _floats("n_features_in_", or_none=True, needed_by=needed_by)
 
 
 _FEATURES: Final = _floats("n_features_in_")
-_FEATURES_OR_NONE: Final = _floats("n_features_in_", or_none=True)
 _SEEN: Final = Array("n_features_in_", kinds="iuf", single=True)
 _PER_COMPONENT: Final = _floats("n_components_")
 _GROUPS: Final = {
     "_infrequent_enabled": Flag(),
-    "_infrequent_indices": ListOf(Places(), "n_features_in_", or_none=True),
-    "_default_to_infrequent_mappings": ListOf(Places(), "n_features_in_", or_none=True),
+    "_infrequent_indices": ListOf(IndexArray(), "n_features_in_", or_none=True),
+    "_default_to_infrequent_mappings": ListOf(IndexArray(), "n_features_in_", or_none=True),
 }
 _GROUPED: Final = ("_infrequent_indices", "_default_to_infrequent_mappings")
-_TEXT: Final = {"vocabulary_": Vocabulary(), "fixed_vocabulary_": Flag(), "_stop_words_id": Unsaved()}
+_TEXT: Final = fitted(vocabulary_=Vocabulary(), fixed_vocabulary_=Flag(), _stop_words_id=Unsaved())
 _DROPPED: Final = Array("n_features_in_", kinds="O", or_none=True)
 _CATEGORIES: Final = ListOf(Categories(), "n_features_in_")
-_TRANSFORMER: Final = Model(methods=("transform",))
+_TRANSFORMER: Final = NestedEstimator(methods=("transform",))
 
 
 def _calibrated(**values: Any) -> Any:
@@ -88,157 +102,215 @@ def _calibrated(**values: Any) -> Any:
     return _CalibratedClassifier(**values)
 
 
-SCIKIT: Final[dict[str, Row]] = {
+SCIKIT: Final[dict[str, ScikitClass]] = {
     # Columns of numbers.
-    "StandardScaler": _row(
+    "StandardScaler": _class(
         "preprocessing",
-        mean_=_FEATURES_OR_NONE,
-        var_=_FEATURES_OR_NONE,
-        scale_=_FEATURES_OR_NONE,
-        n_samples_seen_=_SEEN,
-    ).but(needs={"with_mean": "mean_", "with_std": "scale_"}),
-    "MinMaxScaler": _row(
+        fitted(
+            mean_=_per_feature("with_mean"), var_=_per_feature(), scale_=_per_feature("with_std"), n_samples_seen_=_SEEN
+        ),
+    ),
+    "MinMaxScaler": _class(
         "preprocessing",
-        **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
-        n_samples_seen_=_SEEN,
+        fitted(
+            **dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _FEATURES),
+            n_samples_seen_=_SEEN,
+        ),
     ),
-    "MaxAbsScaler": _row("preprocessing", max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN),
-    "RobustScaler": _row("preprocessing", center_=_FEATURES_OR_NONE, scale_=_FEATURES_OR_NONE).but(
-        needs={"with_centering": "center_", "with_scaling": "scale_"}
+    "MaxAbsScaler": _class("preprocessing", fitted(max_abs_=_FEATURES, scale_=_FEATURES, n_samples_seen_=_SEEN)),
+    "RobustScaler": _class(
+        "preprocessing", fitted(center_=_per_feature("with_centering"), scale_=_per_feature("with_scaling"))
     ),
-    "Normalizer": _row("preprocessing"),
-    "Binarizer": _row("preprocessing"),
-    "QuantileTransformer": _row(
+    "Normalizer": _class("preprocessing"),
+    "Binarizer": _class("preprocessing"),
+    "QuantileTransformer": _class(
         "preprocessing",
-        n_quantiles_=Count(),
-        references_=_floats("n_quantiles_"),
-        quantiles_=_floats("n_quantiles_", "n_features_in_"),
+        fitted(
+            n_quantiles_=Count(),
+            references_=_floats("n_quantiles_"),
+            quantiles_=_floats("n_quantiles_", "n_features_in_"),
+        ),
     ),
-    "PowerTransformer": _row("preprocessing", lambdas_=_FEATURES, _scaler=_TRANSFORMER).but(
-        optional=("_scaler",), needs={"standardize": "_scaler"}
+    "PowerTransformer": _class(
+        "preprocessing",
+        fitted(lambdas_=_FEATURES, _scaler=replace(_TRANSFORMER, needed_by="standardize")),
+        optional=("_scaler",),
     ),
-    "KBinsDiscretizer": _row(
-        "preprocessing", bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER
-    ).but(optional=("_encoder",), whole=checks.bins),
-    "PolynomialFeatures": _row(
-        "preprocessing", _min_degree=Count(), _max_degree=Count(), n_output_features_=Count(), _n_out_full=Count()
-    ).but(whole=checks.polynomial),
-    "FunctionTransformer": _row("preprocessing").but(params=checks.function_transformer),
-    "PCA": _row(
+    "KBinsDiscretizer": _class(
+        "preprocessing",
+        fitted(bin_edges_=Edges(), n_bins_=Array("n_features_in_", kinds="i"), _encoder=_TRANSFORMER),
+        optional=("_encoder",),
+        check=checks.bins,
+    ),
+    "PolynomialFeatures": _class(
+        "preprocessing",
+        fitted(_min_degree=Count(), _max_degree=Count(), n_output_features_=Count(), _n_out_full=Count()),
+        check=checks.polynomial,
+    ),
+    "FunctionTransformer": _class("preprocessing", check_parameters=checks.function_transformer),
+    "PCA": _class(
         "decomposition",
-        n_components_=Count(),
-        n_samples_=Count(),
-        mean_=_FEATURES,
-        components_=_floats("n_components_", "n_features_in_"),
-        explained_variance_=_PER_COMPONENT,
-        explained_variance_ratio_=_PER_COMPONENT,
-        singular_values_=_PER_COMPONENT,
-        noise_variance_=Number(finite=False),
-        _fit_svd_solver=Text(),
+        fitted(
+            n_components_=Count(),
+            n_samples_=Count(),
+            mean_=_FEATURES,
+            components_=_floats("n_components_", "n_features_in_"),
+            explained_variance_=_PER_COMPONENT,
+            explained_variance_ratio_=_PER_COMPONENT,
+            singular_values_=_PER_COMPONENT,
+            noise_variance_=Number(finite=False),
+            _fit_svd_solver=Text(),
+        ),
     ),
-    "TruncatedSVD": _row(
+    "TruncatedSVD": _class(
         "decomposition",
-        components_=_floats(None, "n_features_in_"),
-        explained_variance_=_floats(None),
-        explained_variance_ratio_=_floats(None),
-        singular_values_=_floats(None),
+        fitted(
+            components_=_floats(None, "n_features_in_"),
+            explained_variance_=_floats(None),
+            explained_variance_ratio_=_floats(None),
+            singular_values_=_floats(None),
+        ),
     ),
-    "Nystroem": _row(
+    "Nystroem": _class(
         "kernel_approximation",
-        components_=_floats(None, "n_features_in_"),
-        normalization_=_floats("_n_features_out", "_n_features_out"),
-        component_indices_=Places(),
-        _n_features_out=Count(),
-    ).but(whole=checks.nystroem),
-    "RBFSampler": _row(
-        "kernel_approximation",
-        random_weights_=_floats("n_features_in_", "_n_features_out"),
-        random_offset_=_floats("_n_features_out"),
-        _n_features_out=Count(),
-        _gamma=Number(finite=False),
+        fitted(
+            components_=_floats(None, "n_features_in_"),
+            normalization_=_floats("_n_features_out", "_n_features_out"),
+            component_indices_=IndexArray(),
+            _n_features_out=Count(),
+        ),
+        check=checks.nystroem,
     ),
-    "SelectKBest": _row("feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
-    "SelectPercentile": _row("feature_selection", scores_=_FEATURES, pvalues_=_FEATURES_OR_NONE),
-    "VarianceThreshold": _row("feature_selection", variances_=_FEATURES),
+    "RBFSampler": _class(
+        "kernel_approximation",
+        fitted(
+            random_weights_=_floats("n_features_in_", "_n_features_out"),
+            random_offset_=_floats("_n_features_out"),
+            _n_features_out=Count(),
+            _gamma=Number(finite=False),
+        ),
+    ),
+    "SelectKBest": _class("feature_selection", fitted(scores_=_FEATURES, pvalues_=_per_feature())),
+    "SelectPercentile": _class("feature_selection", fitted(scores_=_FEATURES, pvalues_=_per_feature())),
+    "VarianceThreshold": _class("feature_selection", fitted(variances_=_FEATURES)),
     # Missing cells and categories.
-    "SimpleImputer": _row(
+    "SimpleImputer": _class(
         "impute",
-        statistics_=Array("n_features_in_", kinds="fiubOU"),
-        indicator_=Model(methods=("transform",), words=(None,)),
-        _fit_dtype=checks.DTYPE,
-        _fill_dtype=checks.DTYPE,
-    ).but(needs={"add_indicator": "indicator_"}),
-    "MissingIndicator": _row("impute", features_=Places("_n_features"), _n_features=Count(), _precomputed=Flag()).but(
-        whole=checks.indicator
+        fitted(
+            statistics_=Array("n_features_in_", kinds="fiubOU"),
+            indicator_=NestedEstimator(methods=("transform",), words=(None,), needed_by="add_indicator"),
+            _fit_dtype=checks.DTYPE,
+            _fill_dtype=checks.DTYPE,
+        ),
     ),
-    "OneHotEncoder": _row(
+    "MissingIndicator": _class(
+        "impute",
+        fitted(features_=IndexArray("_n_features"), _n_features=Count(), _precomputed=Flag()),
+        check=checks.indicator,
+    ),
+    "OneHotEncoder": _class(
         "preprocessing",
-        categories_=_CATEGORIES,
-        drop_idx_=_DROPPED,
-        _drop_idx_after_grouping=_DROPPED,
-        _n_features_outs=ListOf(Count(), "n_features_in_"),
-        **_GROUPS,
-    ).but(optional=_GROUPED, params=checks.number_type, whole=checks.one_hot),
-    "OrdinalEncoder": _row("preprocessing", categories_=_CATEGORIES, _missing_indices=Kind(), **_GROUPS).but(
-        optional=_GROUPED, params=checks.number_type, whole=checks.ordinal
+        fitted(
+            categories_=_CATEGORIES,
+            drop_idx_=_DROPPED,
+            _drop_idx_after_grouping=_DROPPED,
+            _n_features_outs=ListOf(Count(), "n_features_in_"),
+            **_GROUPS,
+        ),
+        optional=_GROUPED,
+        check_parameters=checks.number_type,
+        check=checks.one_hot,
+    ),
+    "OrdinalEncoder": _class(
+        "preprocessing",
+        fitted(categories_=_CATEGORIES, _missing_indices=AttributeSpec(), **_GROUPS),
+        optional=_GROUPED,
+        check_parameters=checks.number_type,
+        check=checks.ordinal,
     ),
     # Texts.
-    "CountVectorizer": _row("feature_extraction.text", **_TEXT).but(params=checks.texts),
-    "TfidfVectorizer": _row("feature_extraction.text", **_TEXT, _tfidf=_TRANSFORMER).but(
-        params=checks.texts, whole=checks.tfidf
+    "CountVectorizer": _class("feature_extraction.text", _TEXT, check_parameters=checks.texts),
+    "TfidfVectorizer": _class(
+        "feature_extraction.text", fitted(_TEXT, _tfidf=_TRANSFORMER), check_parameters=checks.texts, check=checks.tfidf
     ),
-    "TfidfTransformer": _row("feature_extraction.text", idf_=_FEATURES).but(
-        optional=("idf_",), needs={"use_idf": "idf_"}
+    "TfidfTransformer": _class(
+        "feature_extraction.text", fitted(idf_=replace(_FEATURES, needed_by="use_idf")), optional=("idf_",)
     ),
-    "HashingVectorizer": _row("feature_extraction.text", _stop_words_id=Unsaved()).but(params=checks.texts),
+    "HashingVectorizer": _class(
+        "feature_extraction.text", fitted(_stop_words_id=Unsaved()), check_parameters=checks.texts
+    ),
     # Models made of others.
-    "Pipeline": _row("pipeline").but(given=_without_memory, params=checks.pipeline),
-    "FeatureUnion": _row("pipeline", _transformers_feature_names_out=Unsaved()).but(params=checks.union),
-    "ColumnTransformer": _row(
-        "compose",
-        transformers_=Kind(),
-        _columns=Kind(),
-        _transformer_to_input_indices=Kind(),
-        _remainder=Kind(),
-        sparse_output_=Flag(),
-        output_indices_=Kind(),
-        _transformers_feature_names_out=Unsaved(),
-    ).but(params=checks.column_parts, whole=checks.columns),
-    "make_column_selector": _row("compose").but(params=checks.selector),
-    "TransformedTargetRegressor": _row(
-        "compose",
-        regressor_=Model(methods=("predict",)),
-        transformer_=Model(methods=("inverse_transform",)),
-        _training_dim=checks.DIMENSIONS,
+    "Pipeline": _class("pipeline", check_parameters=checks.pipeline),
+    "FeatureUnion": _class(
+        "pipeline", fitted(_transformers_feature_names_out=Unsaved()), check_parameters=checks.union
     ),
-    "CalibratedClassifierCV": _row(
+    "ColumnTransformer": _class(
+        "compose",
+        fitted(
+            transformers_=AttributeSpec(),
+            _columns=AttributeSpec(),
+            _transformer_to_input_indices=AttributeSpec(),
+            _remainder=AttributeSpec(),
+            sparse_output_=Flag(),
+            output_indices_=AttributeSpec(),
+            _transformers_feature_names_out=Unsaved(),
+        ),
+        check_parameters=checks.column_parts,
+        check=checks.columns,
+    ),
+    "make_column_selector": _class("compose", check_parameters=checks.selector),
+    "TransformedTargetRegressor": _class(
+        "compose",
+        fitted(
+            regressor_=NestedEstimator(methods=("predict",)),
+            transformer_=NestedEstimator(methods=("inverse_transform",)),
+            _training_dim=checks.DIMENSIONS,
+        ),
+    ),
+    "CalibratedClassifierCV": _class(
         "calibration",
-        calibrated_classifiers_=Made(_calibrated, frozenset({"estimator", "calibrators", "classes", "method"})),
-        classes_=Labels(alone=True),
-    ).but(whole=checks.calibrated),
-    "_SigmoidCalibration": _row("calibration", a_=Number(finite=False), b_=Number(finite=False)),
-    "_TemperatureScaling": _row("calibration", beta_=Number(finite=False)),
-    "IsotonicRegression": _row(
+        fitted(
+            calibrated_classifiers_=Made(_calibrated, frozenset({"estimator", "calibrators", "classes", "method"})),
+            classes_=Labels(alone=True),
+        ),
+        check=checks.calibrated,
+    ),
+    "_SigmoidCalibration": _class("calibration", fitted(a_=Number(finite=False), b_=Number(finite=False))),
+    "_TemperatureScaling": _class("calibration", fitted(beta_=Number(finite=False))),
+    "IsotonicRegression": _class(
         "isotonic",
-        increasing_=Flag(),
-        X_min_=Number(finite=False),
-        X_max_=Number(finite=False),
-        X_thresholds_=_floats(None),
-        y_thresholds_=_floats("X_thresholds_"),
-        f_=Unsaved(),
-    ).but(whole=checks.isotonic, finish=checks.isotonic_function),
-    "FrozenEstimator": _row("frozen").but(params=checks.frozen),
-    "VotingClassifier": _row(
+        fitted(
+            increasing_=Flag(),
+            X_min_=Number(finite=False),
+            X_max_=Number(finite=False),
+            X_thresholds_=_floats(None),
+            y_thresholds_=_floats("X_thresholds_"),
+            f_=Unsaved(),
+        ),
+        check=checks.isotonic,
+        complete=checks.isotonic_function,
+    ),
+    "FrozenEstimator": _class("frozen", check_parameters=checks.frozen),
+    "VotingClassifier": _class(
         "ensemble",
-        classes_=Labels(alone=True),
-        estimators_=ListOf(Model(methods=("predict", "classes_"))),
-        le_=Unsaved(),
-        named_estimators_=Unsaved(),
-    ).but(params=checks.voters, whole=checks.voting_classes, finish=checks.voting_names),
-    "VotingRegressor": _row(
-        "ensemble", estimators_=ListOf(Model(methods=("predict",))), named_estimators_=Unsaved()
-    ).but(params=checks.voters, whole=checks.voting, finish=checks.voting_names),
+        fitted(
+            classes_=Labels(alone=True),
+            estimators_=ListOf(NestedEstimator(methods=("predict", "classes_"))),
+            le_=Unsaved(),
+            named_estimators_=Unsaved(),
+        ),
+        check_parameters=checks.voters,
+        check=checks.voting_classes,
+        complete=checks.voting_names,
+    ),
+    "VotingRegressor": _class(
+        "ensemble",
+        fitted(estimators_=ListOf(NestedEstimator(methods=("predict",))), named_estimators_=Unsaved()),
+        check_parameters=checks.voters,
+        check=checks.voting,
+        complete=checks.voting_names,
+    ),
     # How the samples were split: of use for another fit.
-    "KFold": _row("model_selection"),
-    "StratifiedKFold": _row("model_selection"),
+    "KFold": _class("model_selection"),
+    "StratifiedKFold": _class("model_selection"),
 }

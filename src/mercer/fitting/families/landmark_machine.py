@@ -20,7 +20,7 @@ from mercer.engine import engine_of
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
-from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Places, Text, Vectors, fitted
+from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, IndexArray, Number, Text, Vectors, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram import cross_for
 from mercer.gram.landmarks import Landmarks, draw, leverage_scores
@@ -69,7 +69,7 @@ class LandmarkMachine(OutputsMachine):
         _expansion_=Function(required=True),
         dual_coef_=Array("vectors", "outputs"),
         landmarks_=Vectors("vectors"),
-        landmark_indices_=Places(),
+        landmark_indices_=IndexArray(),
         n_iter_=Count(),
         method_=Text(),
         jitter_=Number(),

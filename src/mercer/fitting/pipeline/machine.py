@@ -27,18 +27,17 @@ from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, i
 from mercer.data.samples import copy_columns
 from mercer.engine import report_of
 from mercer.errors import ModelFormatError
+from mercer.fitting.pipeline.class_spec import DeclaresState, freeze_fitted
 from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
 from mercer.fitting.pipeline.state import (
     Array,
     Count,
     Flag,
-    Names,
     Proof,
     Record,
     Text,
     Unsaved,
     fitted,
-    freeze_fitted,
 )
 from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
@@ -117,10 +116,10 @@ RandomState = int | np.random.RandomState | None
 
 
 @dataclass(eq=False, repr=False)
-class Machine(SuggestsParameters, CallbackSupport, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
-    FITTED = fitted(n_features_in_=Count(), feature_names_in_=Names(), fit_report_=Unsaved())
+    FITTED = fitted(fit_report_=Unsaved())
 
     _: KW_ONLY
     verbose: bool = False

@@ -1,38 +1,47 @@
-"""What a fit leaves: each estimator declares its fitted attributes, and files and checks go by that declaration.
+"""The language in which a class declares what its fit leaves: one `AttributeSpec` for each fitted attribute.
 
     class Ball(Machine):
-        FITTED = fitted(radius_=Number(), centre_=Array("features"))
+        FITTED = fitted(radius_=Number(), centre_=Array("features"), kernel_=BoundKernel(required=True))
 
 A class adds to what its ancestors declare. The name of a size stands for a number that the model itself tells; None
-stands for any (`_SIZES`). What is `required` must be in every file. The rest is what only some
-fits leave, or models that came from another program lack.
+stands for any (`_SIZES`). What is `required` must be in every file. The rest is what only some fits leave, or models
+that came from another program lack.
 
-Checksums tell damage from health, not an honest writer from a dishonest one. These checks are for the second: no file
-can set an attribute that is not declared, and every count and shape that prediction relies on has to agree.
+The declaration is written once, in the class that has the attribute, and everything else reads it:
+
+    fitting/pipeline/class_spec.py    ClassSpec: FITTED of a class and its ancestors, with checks of several attributes
+    files/mercer_file/model_file.py   which attributes a file holds, and in which form; what a file may set
+    files/scikit/table.py             ClassSpecs of scikit-learn's classes, which cannot carry a declaration
+    pickles                           what is not pickled (`Unsaved`), and which arrays are read-only afterwards
+    compression, tests of fits        which attributes a machine must have, and check_state of what a fit has left
+
+`to_plain` and `from_plain` turn a value into what a file holds and back: numbers, text, lists, dictionaries, arrays,
+kernels and estimators, which files/mercer_file/description.py writes as JSON. A new estimator therefore needs no line
+in files/. Checksums tell damage from health, not an honest writer from a dishonest one. The checks here are for the
+second: no file can set an attribute that is not declared, and every count and shape that prediction relies on has to
+agree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import freeze, is_sparse
+from mercer.arrays import is_sparse
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.table import CertificateTable
 from mercer.data.labels import n_planes
 from mercer.errors import ModelFormatError
 from mercer.kernels import Kernel
 from mercer.rkhs import Expansion
-from mercer.runtime.refitting import fitted_names
 
 Size = str | int | None
-# Of a model whose prediction is an expansion, and of one that keeps w.
+# Named sizes of a fitted model.
 _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
     "features": lambda model: getattr(model, "n_features_in_", None),
     "classes": lambda model: len(model.classes_),
@@ -60,36 +69,45 @@ _SIZES: Final[dict[str, Callable[[Any], Any]]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
-    """How an attribute goes to a file and back, and what must be true of it."""
+class AttributeSpec:
+    """One fitted attribute: its form in a file, and the checks that a value must pass.
+
+    The base class takes any value as it is; a check of the whole class has to look at it.
+    """
 
     required: bool = False
     needs: str = ""  # another attribute, without which there must not be this one
     unless: str = ""  # another attribute, which a model may have instead of this one
+    needed_by: str = ""  # a parameter that cannot be true where this attribute is absent or None
+
+    @property
+    def holds_estimators(self) -> bool:
+        """Return True if the value is an estimator, or a list of estimators, that predicts for this model."""
+        return False
 
     def keys(self, name: str) -> tuple[str, ...]:
-        """The names that a file knows it by."""
+        """Names of the entries that stand for the attribute in a file."""
         return (name,)
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        """What a file holds, by these names."""
+        """Entries of a file, by these names."""
         return {name: value}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
-        """The inverse."""
+        """Make the value of the entries of a file; the inverse of `to_plain`."""
         return parts[name]
 
     def check(self, name: str, value: Any, model: Any) -> None:
         """Raise ModelFormatError if `value` cannot be this attribute of the model."""
 
 
-def fitted(*others: Mapping[str, Kind], **kinds: Kind) -> Mapping[str, Kind]:
-    """The declaration of a class: its fitted attributes by name, those of other declarations first."""
-    return MappingProxyType({name: kind for one in (*others, kinds) for name, kind in one.items()})
+def fitted(*others: Mapping[str, AttributeSpec], **specs: AttributeSpec) -> Mapping[str, AttributeSpec]:
+    """Declare the fitted attributes of a class by name, those of other declarations first."""
+    return MappingProxyType({name: spec for one in (*others, specs) for name, spec in one.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Array(Kind):
+class _Array(AttributeSpec):
     shape: tuple[Size, ...]
     sparse: bool = False
     nan: bool = False
@@ -113,7 +131,7 @@ class _Array(Kind):
         expect(whole, f"{name} must be {told} {'values' if self.kinds else 'numbers'}")
 
 
-def Array(*shape: Size, **options: Any) -> Kind:
+def Array(*shape: Size, **options: Any) -> AttributeSpec:
     """Finite numbers of a shape, float64, of which the `options` allow more.
 
     `sparse` ones are a CSR matrix, which may be float32. NaN says that there is no number (`nan`). A matrix of one
@@ -124,7 +142,7 @@ def Array(*shape: Size, **options: Any) -> Kind:
 
 
 @dataclass(frozen=True)
-class Places(Kind):
+class IndexArray(AttributeSpec):
     """Indices, of training samples or of something else, of which there are as many as `below` says, or any."""
 
     below: Size = None
@@ -135,8 +153,8 @@ class Places(Kind):
 
 
 @dataclass(frozen=True)
-class Counts(Kind):
-    """How many of something there are in each of some groups; they add up to `total`."""
+class Counts(AttributeSpec):
+    """Number of items in each of some groups; they add up to `total`."""
 
     groups: Size = None
     total: Size = None
@@ -149,7 +167,7 @@ class Counts(Kind):
 
 
 @dataclass(frozen=True)
-class Number(Kind):
+class Number(AttributeSpec):
     """A finite number; several outputs may have one each. Not `finite`, it may be whole, NaN or infinite."""
 
     or_none: bool = False
@@ -166,7 +184,7 @@ class Number(Kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tested(Kind):
+class Predicate(AttributeSpec):
     """Values for which something `holds`, of the value and the model."""
 
     must: str
@@ -176,41 +194,47 @@ class Tested(Kind):
         expect(self.holds(value, model), f"{name} must {self.must}")
 
 
-Flag = partial(Tested, must="be true or false", holds=lambda value, _: isinstance(value, bool))
-Text = partial(Tested, must="be text", holds=lambda value, _: isinstance(value, str))
-BoundKernel = partial(Tested, must="be a kernel", holds=lambda value, _: isinstance(value, Kernel))
-Parameters = partial(Tested, must="be parameters", holds=lambda value, _: isinstance(value, dict) and _is_text(value))
+Flag = partial(Predicate, must="be true or false", holds=lambda value, _: isinstance(value, bool))
+Text = partial(Predicate, must="be text", holds=lambda value, _: isinstance(value, str))
+BoundKernel = partial(Predicate, must="be a kernel", holds=lambda value, _: isinstance(value, Kernel))
+Parameters = partial(
+    Predicate, must="be parameters", holds=lambda value, _: isinstance(value, dict) and _is_text(value)
+)
 Shape = partial(
-    Tested,
+    Predicate,
     must="be the shape of the training samples",
     holds=lambda value, _: isinstance(value, tuple) and value != () and all(type(n) is int and n >= 0 for n in value),
 )
 Names = partial(
-    Tested,
+    Predicate,
     must="have a name for each feature",
     holds=lambda value, model: getattr(value, "shape", None) == (_size("features", model),) and _is_text(value),
 )
 
 
-def Count(several: bool = False, **whether: Any) -> Kind:
+def Count(several: bool = False, **whether: Any) -> AttributeSpec:
     """A number of something: of steps, perhaps of each problem's."""
-    return Tested(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
+    return Predicate(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
 
 
 @dataclass(frozen=True)
-class ListOf(Kind):
-    """A list, each item of a kind, or None if that is allowed."""
+class ListOf(AttributeSpec):
+    """A list whose items have one spec; items may be None where `or_none` says so."""
 
-    kind: Kind
+    spec: AttributeSpec
     count: Size = None
     or_none: bool = False
 
+    @property
+    def holds_estimators(self) -> bool:
+        return self.spec.holds_estimators
+
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
-        return {name: [self.kind.to_plain(name, item)[name] for item in value]}
+        return {name: [self.spec.to_plain(name, item)[name] for item in value]}
 
     def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
         expect(isinstance(parts[name], list), f"{name} must be a list")
-        return [self.kind.from_plain(name, {name: item}, model) for item in parts[name]]
+        return [self.spec.from_plain(name, {name: item}, model) for item in parts[name]]
 
     def check(self, name: str, value: Any, model: Any) -> None:
         count = _size(self.count, model)
@@ -218,11 +242,11 @@ class ListOf(Kind):
         expect(whole, f"{name} must be a list" + ("" if count is None else f" of {count}"))
         for number, item in enumerate(value):
             if not (self.or_none and item is None):
-                self.kind.check(f"{name}[{number}]", item, model)
+                self.spec.check(f"{name}[{number}]", item, model)
 
 
 @dataclass(frozen=True)
-class Labels(Kind):
+class Labels(AttributeSpec):
     """The classes, with as many outputs as there are planes between them; None asks the model for which.
 
     Of a model that has no outputs of its own, scikit-learn's, they are counted `alone`.
@@ -242,7 +266,7 @@ class Labels(Kind):
 
 
 @dataclass(frozen=True)
-class Vectors(Kind):
+class Vectors(AttributeSpec):
     """Samples, as many as `count` says: numbers, strings, or None or nothing where a kernel matrix was given."""
 
     count: Size = None
@@ -254,7 +278,7 @@ class Vectors(Kind):
 
 
 @dataclass(frozen=True)
-class Proof(Kind):
+class Proof(AttributeSpec):
     """A certificate."""
 
     def keys(self, name: str) -> tuple[str, ...]:
@@ -275,7 +299,7 @@ class Proof(Kind):
 
 
 @dataclass(frozen=True)
-class Function(Kind):
+class Function(AttributeSpec):
     """The expansion that predicts; its kernel is the model's."""
 
     def keys(self, name: str) -> tuple[str, ...]:
@@ -305,10 +329,29 @@ class Function(Kind):
         check_vectors("the support vectors", value.vectors, count, _size("features", model))
 
 
+@dataclass(frozen=True)
+class NestedEstimator(AttributeSpec):
+    """A fitted estimator, or one of a few `words` in its place; it must have the `methods`."""
+
+    methods: tuple[str, ...] = ()
+    words: tuple[str | None, ...] = ()
+
+    @property
+    def holds_estimators(self) -> bool:
+        return True
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        if (value is None or isinstance(value, str)) and value in self.words:
+            return
+        expect(hasattr(value, "get_params") and not isinstance(value, type), f"{name} must be an estimator")
+        for method in self.methods:
+            expect(hasattr(value, method), f"{name} is a {type(value).__name__}, which cannot {method}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class _Record(Kind):
+class _Record(AttributeSpec):
     made_by: Callable[..., Any]
-    parts: Mapping[str, Kind]
+    parts: Mapping[str, AttributeSpec]
     several: bool
 
     def to_plain(self, name: str, value: Any) -> dict[str, Any]:
@@ -321,14 +364,18 @@ class _Record(Kind):
 
     def check(self, name: str, value: Any, model: Any) -> None:
         for one in value if self.several else (value,):
-            for part, kind in self.parts.items():
-                kind.check(f"{name}.{part}", getattr(one, part), model)
+            for part, spec in self.parts.items():
+                spec.check(f"{name}.{part}", getattr(one, part), model)
             if hasattr(one, "check"):
                 one.check(name)
 
 
-def Record(made_by: Callable[..., Any], several: bool = False, **parts: Kind) -> Kind:
-    """A value of a dataclass, or several of them in a tuple, as a dictionary of its fields."""
+def Record(made_by: Callable[..., Any], several: bool = False, **parts: AttributeSpec) -> AttributeSpec:
+    """A value of a dataclass, or several of them in a tuple, as a dictionary of its fields.
+
+    The `parts` are specs of fields whose sizes the model tells. If the dataclass has a method `check(name)`, it is
+    called too.
+    """
     return _Record(made_by=made_by, several=several, parts=parts)
 
 
@@ -338,8 +385,13 @@ def _public(value: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Unsaved(Kind):
-    """What a later fit can start from: it holds the training samples, and no file does."""
+class Unsaved(AttributeSpec):
+    """An attribute that no file holds: it has the training samples, or follows from the other attributes.
+
+    Pickles hold it unless `pickled` is False.
+    """
+
+    pickled: bool = True
 
     def keys(self, name: str) -> tuple[str, ...]:
         return ()
@@ -362,12 +414,12 @@ def _size(size: Size, model: Any) -> Any:
 
 
 def is_count(value: Any, below: int = 2**63) -> bool:
-    """Whether it is a whole number from 0 on."""
+    """Return True for a whole number from 0 on."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < below
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a real number, NaN and infinity among them."""
+    """Return True for a real number, NaN and infinity among them."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
@@ -404,7 +456,7 @@ def check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
 
 
 def has_function_per_class(model: Any) -> bool:
-    """Whether several classes have a function each, rather than each pair; of the fit, whatever was set since."""
+    """Return True if the fit has a function for each of several classes, not for each pair, whatever was set since."""
     known = vars(model)
     return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
 
@@ -413,79 +465,6 @@ def expect(holds: bool, otherwise: str) -> None:
     """Raise ModelFormatError unless it holds."""
     if not holds:
         raise ModelFormatError(otherwise)
-
-
-def state_of(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Everything a file must hold: plain values and kernels, and the arrays beside them."""
-    check_is_fitted(model)
-    kinds = declared(type(model))
-    fitted: dict[str, Any] = {}
-    arrays: dict[str, Any] = {}
-    for name in fitted_names(model):
-        if name not in kinds:
-            raise TypeError(
-                f"{type(model).__name__}.{name} is no attribute that a fit leaves, and a model file holds no others; "
-                "delete it, or use pickle"
-            )
-        for key, value in kinds[name].to_plain(name, getattr(model, name)).items():
-            numeric = is_sparse(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
-            (arrays if numeric else fitted)[key] = value
-    return {"params": model.get_params(deep=False), "fitted": fitted}, arrays
-
-
-def restored(cls: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    """The inverse of `state_of`; ModelFormatError for what no fit of such an estimator could have left."""
-    plain = {**header["fitted"], **{name: freeze(array) for name, array in arrays.items()}}
-    check_names(cls, plain)
-    model = cls(**header["params"])
-    set_fitted(model, plain)
-    check_state(model)
-    return model
-
-
-def set_fitted(model: Any, plain: Mapping[str, Any]) -> None:
-    """Set the attributes that a file holds; they are not checked yet."""
-    for name, kind in declared(type(model)).items():
-        parts = {key: plain[key] for key in kind.keys(name) if key in plain}
-        if parts:
-            setattr(model, name, kind.from_plain(name, parts, model))
-
-
-def check_names(cls: type, names: Iterable[Any]) -> None:
-    """Raise ModelFormatError if a file would set anything but what a fit leaves."""
-    known = {key for name, kind in declared(cls).items() for key in kind.keys(name)}
-    for name in names:
-        if name not in known:
-            raise ModelFormatError(f"{name!r:.60} is not an attribute that a fitted {cls.__name__} has")
-
-
-def check_state(model: Any) -> None:
-    """Raise ModelFormatError if the fitted attributes contradict the declaration, or each other."""
-    present = vars(model)
-    try:
-        for name, kind in declared(type(model)).items():
-            if name in present:
-                kind.check(name, present[name], model)
-                expect(not kind.needs or kind.needs in present, f"there is no {name} without {kind.needs}")
-            else:
-                missing = kind.required and kind.unless not in present
-                expect(not missing, f"it has no {name}")
-    except ModelFormatError as error:
-        raise ModelFormatError(f"this is no fitted {type(model).__name__}: {error}") from None
-
-
-def declared(cls: type) -> dict[str, Kind]:
-    """The fitted attributes of a class: its own and its ancestors'."""
-    kinds: dict[str, Kind] = {}
-    for ancestor in reversed(cls.__mro__):
-        kinds.update(vars(ancestor).get("FITTED", {}))
-    return kinds
-
-
-def freeze_fitted(model: Any) -> None:
-    """Make all fitted arrays read-only, as after a fit."""
-    for name in fitted_names(model):
-        freeze(getattr(model, name))
 
 
 def chosen_of(model: Any) -> Any:
