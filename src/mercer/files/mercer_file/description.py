@@ -332,7 +332,7 @@ class _Reader:
             raise ModelFormatError(f"{where}: {params!r:.200} are not parameters of {found.__name__}")
         return found(**params)
 
-    def _learnt_kernel(self, told: Told, where: str) -> Kernel:
+    def _learnt_kernel(self, told: JsonObject, where: str) -> Kernel:
         kernel = self._kernel(told, where)
         kernel.learnt = True
         return kernel
