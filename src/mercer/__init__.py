@@ -106,12 +106,12 @@ if TYPE_CHECKING:
         RLSRegressor,
         RLSRegressorCV,
     )
+    from mercer.estimators.certify import certify
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
     from mercer.files.c.export import export_c
     from mercer.files.stored_rows import stored_rows
-    from mercer.fitting.families.alpha_proof import certify
     from mercer.kernels import check_kernel
     from mercer.paths import CPath, LeaveOneOutResult, leave_one_out, svm_path
     from mercer.runtime.versions import show_versions
@@ -132,12 +132,12 @@ else:
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
         "config": "config_context get_config set_config",
+        "estimators.certify": "certify",
         "estimators.kernel_machine": "KernelMachine",
         "estimators.linear": "LinearPath linear_path",
         "files": "load save",
         "files.c.export": "export_c",
         "files.stored_rows": "stored_rows",
-        "fitting.families.alpha_proof": "certify",
         "kernels": "check_kernel",
         "paths": "CPath LeaveOneOutResult leave_one_out svm_path",
         "selection.alignment": "kernel_alignment",

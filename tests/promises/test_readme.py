@@ -107,7 +107,7 @@ def test_blocks_of_the_guide_are_formatted_as_blocks(page):
 
 
 def test_the_first_page_shows_what_it_prints():
-    assert any("proves optimality" in shown for _, shown in steps_of(DOCS / "index.md"))
+    assert any("optimal to within" in shown for _, shown in steps_of(DOCS / "index.md"))
 
 
 def test_the_report_is_the_one_that_is_shown(tmp_path, monkeypatch, capsys):

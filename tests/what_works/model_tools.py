@@ -259,6 +259,9 @@ def certify(row):
     assert abs(found.dual - own.dual) <= size, (found.dual, own.dual)
     assert abs(found.primal - own.primal) <= size, (found.primal, own.primal)
     assert found.gap <= size
+    if model is machine:  # and the machine alone says the same
+        again = mercer.certify(model, row.training(), row.y)
+        assert abs(again.primal - found.primal) + abs(again.dual - found.dual) <= size
 
 
 def own_alpha(row, machine):

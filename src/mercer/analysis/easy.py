@@ -289,12 +289,13 @@ class EasyModel:
         rows = f"{self.shape[0]:,} rows"
         trained = self.table.n_rows_dropped_ and f"{self.shape[0] - self.table.n_rows_dropped_:,} of {rows}"
         sure = "predict_proba" if isinstance(self.figures, ClassFigures) else "predict_interval"
+        proof = self.table.estimator_.certificate_
         nexts = self.hints or [f"predict new rows, and ask why: predict, {sure}, explain"]
         return [
             self.figures.headline,
             self._weakest(),
             f"what matters most: {matters}" if matters else "what matters is not known for this machine",
-            f"the model has now seen {trained or f'all {rows}'}; its fit {self.table.estimator_.certificate_.verdict}",
+            f"the model has now seen {trained or f'all {rows}'}; its fit is {proof.verdict}",
             f"next: {nexts[0]}",
         ]
 

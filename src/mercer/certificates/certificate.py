@@ -236,14 +236,17 @@ class Certificate:
 
     @property
     def verdict(self) -> str:
-        """What is proven, in words: how far from optimal the solution may be, where that is not little."""
+        """Say in words how far from optimal the solution may be."""
         share = self._largest_share
-        if not share < math.inf:
-            return f"proves nothing: the gap is {self.gap}, in {self.precision}"
-        if share > 1:
-            where = "" if self.relative_gap > 1 else " of a sub-problem"
-            return f"does not prove {self.gap_measures}: the gap exceeds the dual value{where}, in {self.precision}"
-        return f"proves {self.proves}, in {self.precision}"
+        what, _, condition = self.gap_measures.partition(" ")
+        what = {"optimality": "optimal", "stationarity": "stationary"}[what]
+        if share <= _SMALL_GAP_SHARE:
+            words = f"{what} {condition}," if condition else what
+            return f"{words} to within {share:.1e} of the dual value, in {self.precision}"
+        of_part = "" if self.relative_gap > 1 else " of a sub-problem"
+        size = f"is {self.gap}" if not share < math.inf else f"is {share:.0%} of the dual value"
+        size = f"exceeds the dual value{of_part}" if 1 < share < math.inf else size
+        return f"not proven {what}: the gap {size}, in {self.precision}"
 
 
 def allowing_for(certificate: Certificate, loss: float, shift: float) -> Certificate:

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Weights, n_samples, sums_by
 from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import certify_hard_margin
+from mercer.data.labels import every_pair, plane_coefficients
 from mercer.data.merging import Merged
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.fitting.pipeline.task import Solutions, Solved, Task
 from mercer.gram import Provable
 from mercer.problems.dual_problem import DualProblem
@@ -26,47 +29,12 @@ _MISSED_SHARE = 1e-6
 
 
 def certificate_of_alpha(
-    estimator: Any, X: Data, y: ArrayLike, alpha: Any, *, sample_weight: Weights = None
+    estimator: Any, X: Data, y: ArrayLike | None, alpha: Any, *, sample_weight: Weights = None
 ) -> Certificate:
-    """The certificate of dual variables α of a machine, wherever they come from.
+    """Certify dual variables α of a machine's problem, wherever they come from; `mercer.certify` has the parameters.
 
-    By weak duality the dual value at any feasible α is a lower bound on the optimum, and the primal value of the
-    machine that α gives is an upper one. Solvers leave α beside their bounds and their sum beside 0. The nearest
-    feasible α is certified, and the one in which all that is within 1e-6 of a bound is put onto it; the certificate is
-    that with the smaller gap.
-
-    Parameters
-    ----------
-    estimator : SVC, NuSVC, SVR, NuSVR, QuantileSVR, OneClassSVM or SVDD
-        The machine whose problem α belongs to: its kernel, C, slack, bias, ν, ε and so on. It need not be fitted.
-    X : array, CSR matrix or list
-        Samples, as for its `fit`.
-    y : array or None
-        Their targets, as for its `fit`.
-    alpha : array of shape (n_samples,), or (n_samples, n_problems)
-        One number ≥ 0 for each sample; of regression machines the signed α_i − α_i*. A machine of several classes or
-        quantiles has a column for each of its problems, in the order of the classes' pairs; a sample that a pair is
-        not about has a 0 there. Where the problem knows no scale of its own, as for the hard margin C=inf, NuSVC and
-        OneClassSVM, α may have any.
-    sample_weight : array, optional
-        As for its `fit`.
-
-    Returns
-    -------
-    Certificate
-        As `certificate_` of the machine: its `b` is the bias that belongs to α.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import sklearn.svm
-    >>> from mercer import SVC, certify
-    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 1, 0, 1]
-    >>> other = sklearn.svm.SVC(kernel="linear", C=1.0, tol=1e-9).fit(X, y)
-    >>> alpha = np.zeros(4)
-    >>> alpha[other.support_] = np.abs(other.dual_coef_[0])
-    >>> certify(SVC(kernel="linear", C=1.0), X, y, alpha).gap < 1e-6
-    True
+    Solvers leave α beside their bounds and their sum beside 0. The nearest feasible α is certified, and the one in
+    which all that is within 1e-6 of a bound is put onto it; the certificate is that with the smaller gap.
     """
     if not isinstance(estimator, DualMachine):
         if hasattr(estimator, "best_estimator_"):
@@ -99,7 +67,23 @@ def certificate_of_alpha(
     return certificate
 
 
-certify = certificate_of_alpha
+def own_alpha(machine: Any, X: Data) -> Floats:
+    """α of a fitted machine as `certificate_of_alpha` takes it: unsigned for classes, a column for each problem."""
+    check_is_fitted(machine, "dual_coef_")
+    coefficients = np.atleast_2d(machine.dual_coef_)
+    classes = getattr(machine, "classes_", ())
+    if len(classes) > 2 and not has_function_per_class(machine):
+        pairs = every_pair(len(classes))
+        planes = [plane_coefficients(coefficients, machine.n_support_, pairs, k) for k in range(len(pairs))]
+        coefficients = np.array(planes)
+    rows = np.asarray(machine.support_)
+    if rows.max(initial=-1) >= n_samples(X):
+        raise ValueError(
+            f"X has {n_samples(X)} samples, and sample {rows.max()} is a support vector: give the X of the fit"
+        )
+    alpha = np.zeros((n_samples(X), len(coefficients)))
+    alpha[rows] = np.abs(coefficients.T) if len(classes) else coefficients.T
+    return alpha
 
 
 def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
@@ -174,6 +158,16 @@ def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Flo
             f"{low + 0.0:g} and {high + 0.0:g}; is C or ν another one, or do the labels have another sign?"
         )
     return beta
+
+
+def near_feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
+    """Feasible β beside this one, or none where its bounds or sums are missed by more than rounding."""
+    near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
+    inside = (beta >= problem.lower - near) & (beta <= problem.upper + near)
+    try:
+        return _feasible(problem, beta) if inside.all() else ()
+    except ValueError:
+        return ()
 
 
 def _feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, Floats]:

@@ -262,6 +262,11 @@ class Fit:
     def _narrow(self) -> tuple[Any, Indices | None]:
         return without_empty_columns(in_order(self.merged.samples))
 
+    def rows_of_all_columns(self) -> Rows:
+        """The merged samples as rows, empty columns included."""
+        X = in_order(self.merged.samples)
+        return rows_for(X, self.limits.n_threads, self.merged.first if is_sparse(X) else None)
+
     def widened(self, w: Floats) -> Floats:
         """Weights of the columns that `rows` has as weights of all columns; an empty column has the weight zero."""
         return np.asarray(over_all_columns(w, self._narrow[1], self.merged.samples.shape[1]))
