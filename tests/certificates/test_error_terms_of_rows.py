@@ -90,7 +90,7 @@ def test_the_rounding_of_residuals_is_in_the_violation():
     assert proof.violation >= 2.0
 
 
-def test_the_rounding_of_the_sums_is_in_the_primal_value():
+def test_the_rounding_of_the_sums_is_in_the_primal_value_and_the_gap():
     """‖w‖² of 2⁵⁴ and terms just below 2, each lost beside it, and no losses; then losses of 2⁵⁴ + 4999 and no norm."""
     w = np.full(128, 1.414)
     w[0] = 2.0**27
@@ -103,3 +103,4 @@ def test_the_rounding_of_the_sums_is_in_the_primal_value():
     problem = LinearProblem(p, np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n), 0.0)
     proof = certify_linear(problem, DeclaredRows(np.zeros((n, 1))), np.zeros(1), 0.0, np.zeros(n))
     assert Fraction(proof.primal) >= 2**54 + n - 1
+    assert Fraction(proof.gap) >= 2**54 + n - 1  # the dual value of β = 0 is 0

@@ -232,9 +232,11 @@ def test_sums_in_twice_the_precision():
         assert error.max() <= 1e-15 * np.abs(u).max() + 1e-9
 
 
-def test_a_row_whose_exponent_is_lost_claims_nothing():
-    rounding = Rounding(Gaussian(gamma=1.0).recipe(), terms=3, sparse=False)
-    error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), np.float64)
+@pytest.mark.parametrize(("level", "sparse"), [(np.float64, False), ("exact", True)])
+def test_a_row_whose_exponent_is_lost_claims_nothing(level, sparse):
+    """k and what is computed for it both lie between 0 and 1."""
+    rounding = Rounding(Gaussian(gamma=1.0).recipe(), terms=3, sparse=sparse)
+    error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), level)
     assert error[0] < 1e-13
     assert 2.0 <= error[1] < 2.001
 
