@@ -145,7 +145,7 @@ def test_samples_of_different_widths_are_not_compared():
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_matches_of_rare_categories_count_more(width):
-    """Category 0 has three of four rows and category 1 one: a match counts for 1/4 and 3/4, in the mean of the columns."""
+    """Category 0 has three of four rows: a match counts for 1/4, one of category 1 for 3/4, in the mean of columns."""
     X = np.repeat([[0.0], [0.0], [1.0], [0.0]], width, axis=1)
     kernel = Categorical("data").bind(X)
     np.testing.assert_allclose(kernel.diag(X), [0.25, 0.25, 0.75, 0.25], rtol=1e-15)
