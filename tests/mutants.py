@@ -9,8 +9,10 @@ A slip changes a comparison, an operator or a constant, forgets a term, or leave
 made in a copy of the sources, and tests run against the copy. For Python, these are the tests that call the function
 with the slip, those in the folder of the same name first, then the quickest, until --seconds of processor time are
 spent; a run of the whole suite records them first (some minutes, kept in build/mutants until the sources change). For
-C++, these are the core's own tests and the folders of _CORE_TESTS. Survivors are printed, to be judged: a slip that
-changes no answer is equivalent, any other shows that a test is missing.
+C++, these are the core's own tests and the folders of _CORE_TESTS. A test that fails without the slip too kills nothing
+("void"), and neither does one that was stopped after _LONGEST seconds ("stopped"): look whether the slip makes it run
+forever. Survivors are printed, to be judged: a slip that changes no answer is equivalent, any other shows that a test
+is missing.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -52,16 +55,35 @@ _CORE_TESTS = {
     "text": ["tests/data", "tests/files", "tests/cli"],
     "threads": ["tests/core", "tests/promises/test_interrupt.py"],
 }
-# Runs the tests against PYTHONPATH alone: an editable install would otherwise be imported instead.
-_RUN = """
+# Every process, those that tests start too, imports from PYTHONPATH: an editable install would otherwise be first.
+_SITE = """
 import sys
 sys.meta_path[:] = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]
+"""
+# Runs the tests against the copy.
+_RUN = """
+import sys
 import mercer, pytest
 if not mercer.__file__.startswith(sys.argv[1]):
     sys.exit(f"mercer was imported from {mercer.__file__}")
-options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=no", "--timeout=100"]
-sys.exit(pytest.main([*options, *sys.argv[2:]]))
+
+class Failures:
+    first = None
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed and self.first is None:
+            self.first = "stopped" if "Timeout (>" in str(report.longrepr) else report.nodeid
+
+    pytest_collectreport = pytest_runtest_logreport
+
+options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header", "--tb=no", f"--timeout={sys.argv[2]}"]
+failures = Failures()
+code = pytest.main([*options, *sys.argv[3:]], plugins=[failures])
+print("\\nfirst failure:", failures.first or f"exit {int(code)}")
+sys.exit(code)
 """
+# Seconds after which a test is stopped, and after which all tests of a slip are.
+_LONGEST, _LONGEST_OF_ALL = 300, 1800
 
 
 class Tests:
@@ -100,7 +122,7 @@ def source_key(paths: list[str]) -> str:
     return key.hexdigest()[:16]
 
 
-def recorded(again: bool, paths: list[str]) -> Tests:
+def recorded(again: bool, paths: list[str], jobs: int) -> Tests:
     """Return which tests call what, from an earlier run on the same sources or from one that is made now."""
     folder = _KEPT / source_key(paths)
     if again or not any(folder.glob("*.json")):
@@ -108,9 +130,9 @@ def recorded(again: bool, paths: list[str]) -> Tests:
         folder.mkdir(parents=True)
         print("recording which tests call which functions …", flush=True)
         environment = {**os.environ, "MERCER_RECORD": str(folder)}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "mutation.record", "--no-header", "--tb=line", *paths]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "mutation.record", "--no-header", "--tb=line"]
         environment["PYTHONPATH"] = str(ROOT / "tests")
-        subprocess.run(command, cwd=ROOT, env=environment, check=False)
+        subprocess.run([*command, "-n", str(jobs), *paths], cwd=ROOT, env=environment, check=False)
     return Tests([json.loads(path.read_text()) for path in folder.glob("*.json")])
 
 
@@ -121,6 +143,7 @@ class Copy:
         self.folder = folder
         for name in ("src", "tests/core"):
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))
+        (folder / "src" / "sitecustomize.py").write_text(_SITE)
         for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
             shutil.copy2(ROOT / name, folder)
         spec = importlib.util.find_spec("mercer._core")
@@ -128,6 +151,7 @@ class Copy:
         assert spec.origin is not None
         self.core = Path(shutil.copy2(spec.origin, folder / "src" / "mercer"))
         self.kept = self.core.read_bytes()
+        self.passing: dict[str, bool] = {}  # whether a test passes without a slip
 
     def build(self, tests: bool) -> bool:
         """Compile the core into the copy's package, or its own tests; whether it compiles."""
@@ -144,42 +168,53 @@ class Copy:
             shutil.copy2(made, self.core)
         return True
 
-    def fails(self, tests: list[str]) -> bool:
-        """Whether some test fails against the copy."""
+    def first_failure(self, tests: list[str]) -> str:
+        """Return the first test that fails against the copy, how the run ended otherwise, or "" if all tests pass."""
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "HYPOTHESIS_PROFILE": "default"}
-        command = [sys.executable, "-c", _RUN, str(self.folder), *tests]
+        command = [sys.executable, "-c", _RUN, str(self.folder), str(_LONGEST), *tests]
         try:
-            done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_LONGEST_OF_ALL
+            )
         except subprocess.TimeoutExpired:
-            return True
-        return done.returncode != 0
+            return "stopped"
+        if done.returncode == 0:
+            return ""
+        failed = re.search(r"^first failure: (.+)$", done.stdout, re.MULTILINE)
+        return failed[1] if failed else f"exit {done.returncode}"
 
     def tried(self, site: Site, tests: Tests, seconds: float) -> str:
         """Make a slip, run the tests, take it back; what came of it."""
         path = self.folder / site.file
-        before = path.read_text()
+        before, in_python = path.read_text(), site.file.startswith("src/mercer/")
+        chosen = tests.chosen(site, seconds) if in_python else []
+        if in_python and not chosen:
+            return "untested"
         path.write_text(site.applied(before))
         try:
-            if site.file.startswith("src/mercer/"):
-                chosen = tests.chosen(site, seconds)
-                if not chosen:
-                    return "untested"
-                return "killed" if self.fails(chosen) else f"SURVIVED {len(chosen)} tests"
-            return self.tried_in_core(site)
+            failed = self.first_failure(chosen) if in_python else self.first_failure_of_core(site)
         finally:
             path.write_text(before)
             self.core.write_bytes(self.kept)
+        if not failed:
+            return f"SURVIVED {len(chosen)} tests" if in_python else "SURVIVED"
+        if failed in ("not compiled", "stopped"):
+            return failed
+        if ".py" in failed and failed not in self.passing:
+            self.passing[failed] = not self.first_failure([failed])
+        return f"killed by {failed}" if self.passing.get(failed, True) else f"void: {failed} fails without the slip"
 
-    def tried_in_core(self, site: Site) -> str:
+    def first_failure_of_core(self, site: Site) -> str:
+        """Return the first test of the core's own, or of its folders of tests, that fails with a slip in C++."""
         if not self.build(tests=True):
             return "not compiled"
-        core_tests = ["ctest", "--test-dir", str(self.folder / "build"), "--stop-on-failure", "--timeout", "100"]
-        if subprocess.run(core_tests, capture_output=True).returncode:
-            return "killed"
+        command = ["ctest", "--test-dir", str(self.folder / "build"), "--stop-on-failure", "--timeout", str(_LONGEST)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            return "stopped" if "***Timeout" in done.stdout else "the core's own tests"
         if not self.build(tests=False):
             return "not compiled"
-        folders = _CORE_TESTS[site.file.removeprefix("src/core/").split("/")[0]]
-        return "killed" if self.fails(folders) else "SURVIVED"
+        return self.first_failure(_CORE_TESTS[site.file.removeprefix("src/core/").split("/")[0]])
 
 
 def main() -> int:
@@ -203,7 +238,8 @@ def main() -> int:
     for language, count in (("python", given.random - compiled), ("cpp", compiled)):
         found = list(all_sites(ROOT, given.words, language)) if count else []
         sites += rng.sample(found, min(count, len(found)))
-    tests = recorded(given.record, given.tests) if compiled < given.random else Tests([])
+    rng.shuffle(sites)  # a run that is ended early has tried a fair share of each
+    tests = recorded(given.record, given.tests, given.jobs) if compiled < given.random else Tests([])
 
     began, counts, copies = time.monotonic(), Counter[str](), SimpleQueue[Copy]()
     with tempfile.TemporaryDirectory(prefix="mercer-mutants-") as temporary:
@@ -219,10 +255,10 @@ def main() -> int:
 
         with ThreadPoolExecutor(given.jobs) as pool:
             for site, verdict in pool.map(one, sites):
-                counts[verdict.split()[0]] += 1
-                print(f"{verdict:22} {site.shown((ROOT / site.file).read_text())}", flush=True)
+                counts[verdict.split()[0].rstrip(":")] += 1
+                print(f"{verdict:22}\n    {site.shown((ROOT / site.file).read_text())}", flush=True)
     print(f"{dict(counts)} in {time.monotonic() - began:.0f} s")
-    return 1 if counts["SURVIVED"] or counts["untested"] else 0
+    return 0 if counts["killed"] + counts["not"] == len(sites) else 1
 
 
 if __name__ == "__main__":

@@ -6,7 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+import mutants
 from mutation.sites import all_sites, cpp_sites, python_sites
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,3 +99,23 @@ def test_what_tests_call_is_recorded(tmp_path):
     lines = [int(place.split(":")[1]) for place in called["test_one"] if "mercer/arrays.py" in place]
     assert any(text[line - 1].startswith("def gamma(") for line in lines)
     assert not [place for place in called["test_two"] if "mercer/arrays.py" in place]
+
+
+@pytest.mark.thorough
+def test_only_a_test_that_passes_without_the_slip_kills_it(tmp_path, monkeypatch):
+    """γ_k gains a factor: one test notices, one notices nothing, one fails anyway, and one never ends with it."""
+    monkeypatch.setattr(mutants, "_LONGEST", 3)
+    copy = mutants.Copy(tmp_path / "copy")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    site = next(site for site in all_sites(ROOT, ["mercer/arrays.py"], "python") if site.new == "(roundings)")
+    bodies = {
+        "killed by": "assert gamma(4) < 1e-3",
+        "SURVIVED": "pass",
+        "void:": "assert False",
+        "stopped": "while gamma(4) > 1e-3: pass",
+    }
+    for k, (verdict, body) in enumerate(bodies.items()):
+        test = tmp_path / f"test_{k}.py"
+        test.write_text(f"from mercer.arrays import gamma\n\ndef test_one():\n    {body}\n")
+        chosen = SimpleNamespace(chosen=lambda site, seconds, test=test: [str(test)])
+        assert copy.tried(site, chosen, 1.0).startswith(verdict)

@@ -99,6 +99,7 @@ def test_the_report_begins_with_five_lines(model):
     assert max(map(len, lines)) <= 100
     told = model.to_dict()
     assert told["score"]["held_out"] == model.figures.accuracy
+    assert (told["rows"], len(told["columns"])) == (90, 4)
     assert "right for" in repr(model)
 
 

@@ -222,3 +222,11 @@ def test_steps_before_the_machine_are_fitted_in_every_fold() -> None:
     np.testing.assert_array_equal(frozen.residuals_, np.abs(y[40:] - frozen.predict(X[40:])))
     with pytest.raises(ValueError, match="'leave-one-out' is for RLSRegressor and SVR, not Pipeline"):
         CalibratedRegressor(pipeline, cv="leave-one-out").fit(X, y)
+
+
+@pytest.mark.parametrize("cv", ["held-out", 2])
+def test_one_target_is_not_taken_for_that_of_every_sample(cv) -> None:
+    X, y = curve(20, 0)
+    machine = RLSRegressor().fit(X, y)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[20, 1\]"):
+        machine.calibrate(X, y[:1], cv=cv)

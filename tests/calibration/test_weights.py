@@ -204,3 +204,18 @@ def test_weights_are_saved(cv, weight, tmp_path) -> None:
         assert again.guarantee_ == model.guarantee_
         ask = "predict_interval" if hasattr(model, "residuals_") else "p_values"
         np.testing.assert_array_equal(getattr(again, ask)(NEW), getattr(model, ask)(NEW))
+
+
+def test_a_sample_of_weight_0_does_not_change_the_temperature() -> None:
+    """Where all samples are right one of them bounds T; one that is wrong would lift that bound."""
+    centres = np.array([[0.0, 4.0], [4.0, 0.0], [-4.0, -4.0]])
+    y = np.arange(30) % 3
+    inside = centres[y] + 0.1 * rng.normal(size=(30, 2))
+    machine = mercer.SVC(multiclass="ovr", gamma=0.1).fit(inside, y)
+    held, wrong = centres[y] + 0.1 * rng.normal(size=(30, 2)), centres
+    options = {"cv": "held-out", "method": "temperature"}
+    alone = machine.calibrate(held, y, **options)
+    beside = machine.calibrate(
+        np.r_[held, wrong], np.r_[y, 1, 2, 0], sample_weight=np.r_[np.ones(30), np.zeros(3)], **options
+    )
+    np.testing.assert_array_equal(beside.predict_proba(inside), alone.predict_proba(inside))

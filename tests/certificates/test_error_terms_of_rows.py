@@ -90,15 +90,17 @@ def test_the_rounding_of_residuals_is_in_the_violation():
     assert proof.violation >= 2.0
 
 
-def test_the_rounding_of_the_sums_is_in_the_primal_value():
-    """‖w‖² = 2⁵⁴ + 19 in fractions, and no losses; then losses of 2⁵⁴ + 19 and no norm."""
-    w = np.ones(20)
+def test_the_rounding_of_the_sums_is_in_the_primal_value_and_the_gap():
+    """‖w‖² of 2⁵⁴ and terms just below 2, each lost beside it, and no losses; then losses of 2⁵⁴ + 4999 and no norm."""
+    w = np.full(128, 1.414)
     w[0] = 2.0**27
-    rows = DeclaredRows(np.zeros((1, 20)))
+    rows = DeclaredRows(np.zeros((1, 128)))
     proof = certify_linear(hinge(np.full(1, -1e-300), 1e-300, 0.0), rows, w, 0.0, np.zeros(1))
-    assert Fraction(proof.primal) >= Fraction(2**54 + 19, 2)
-    p = np.ones(20)
+    assert Fraction(proof.primal) >= sum(Fraction(v) ** 2 for v in w.tolist()) / 2
+    n = 5000
+    p = np.ones(n)
     p[0] = 2.0**54
-    problem = LinearProblem(p, np.zeros(20), np.ones(20), np.zeros(20), np.zeros(20), 0.0)
-    proof = certify_linear(problem, DeclaredRows(np.zeros((20, 1))), np.zeros(1), 0.0, np.zeros(20))
-    assert Fraction(proof.primal) >= 2**54 + 19
+    problem = LinearProblem(p, np.zeros(n), np.ones(n), np.zeros(n), np.zeros(n), 0.0)
+    proof = certify_linear(problem, DeclaredRows(np.zeros((n, 1))), np.zeros(1), 0.0, np.zeros(n))
+    assert Fraction(proof.primal) >= 2**54 + n - 1
+    assert Fraction(proof.gap) >= 2**54 + n - 1  # the dual value of β = 0 is 0

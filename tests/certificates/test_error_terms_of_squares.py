@@ -1,11 +1,17 @@
 """Errors of least squares, and of the coefficients of copies: claims that one sign of an error makes false."""
 
+from fractions import Fraction
+
 import numpy as np
+import pytest
 
 from certificates.test_error_terms import Declared
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.copies import Lacking, joint_allowing_for_copies
 from mercer.certificates.least_squares import certify_outputs
+from mercer.certificates.weights import certify_weights
+from mercer.gram import gram_for
+from mercer.kernels import Linear
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
 
@@ -40,6 +46,31 @@ def test_coefficients_of_rows_that_add_up_to_others():
         C = 1 - lam * beta
         proof = certify_outputs(problem, Declared(np.eye(1), 0.0, "up"), beta, C, np.zeros((1, 1)), C)
         assert proof.kkt["primal value above the optimum"] >= 0.5 * (1 + 1 / lam) * off**2
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_weights_that_are_off_by_a_step_of_one_feature(scale, bias):
+    """P(w, b) = w²/(2 scale) + Σ(y − wx − b)²/2λ is a parabola in fractions; the bound has no room below it."""
+    x, y, lam = np.array([1.0, 2.0, 4.0, 8.0]), np.array([3.0, 5.0, 8.0, 18.0]), 0.25
+    problem = LeastSquares(y[:, None], np.ones(4), np.arange(4), 4, bias, lam)
+    linear = gram_for(scale * Linear(), x[:, None]).linear
+
+    def primal(w, b):
+        losses = sum((Fraction(t) - w * Fraction(s) - b) ** 2 for s, t in zip(x.tolist(), y.tolist(), strict=True))
+        return w**2 / Fraction(2 * scale) + losses / Fraction(2 * lam)
+
+    mean, height = (Fraction(float(v.mean())) if bias else Fraction(0) for v in (x, y))
+    pairs = [(Fraction(s) - mean, Fraction(t) - height) for s, t in zip(x.tolist(), y.tolist(), strict=True)]
+    best = sum(s * t for s, t in pairs) / (sum(s * s for s, _ in pairs) + Fraction(lam / scale))
+    optimum = primal(best, height - best * mean)
+    for step, lift in ((0.5, 0.0), (-0.25, 0.0), (0.125, 0.5)):
+        w = float(best) + step
+        b = float(height - Fraction(w) * mean) + lift if bias else 0.0
+        _, proof = certify_weights(problem, linear, np.full((1, 1), w), np.full(1, b), None, linear.sums(problem))
+        lost, above = primal(Fraction(w), Fraction(b)) - optimum, proof.kkt["primal value above the optimum"]
+        assert lost <= Fraction(above)
+        assert lift or Fraction(above) <= lost * Fraction(1.001)
 
 
 def test_coefficients_of_copies_of_a_joint_machine():

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, machine_proof, with_weights
+from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, _square, machine_proof, with_weights
 from mercer.gram import gram_for
 from mercer.gram.ball import Ball
 from mercer.kernels import Precomputed
@@ -99,3 +99,11 @@ def test_what_overflows_proves_nothing():
         assert found.gap == found.violation == np.inf
         found = with_weights(machines, problem, np.array([1.0, 0.0]), Ball(np.ones(2), np.array([0.0, value])))
         assert found.gap == found.violation == np.inf
+
+
+def test_errors_that_a_sum_in_floats_drops_are_in_the_squares():
+    """c'u = 0 where u is known up to 1 and up to 2⁻⁵³ seven times: floats lose some of these beside 1."""
+    error = np.array([1.0, *[2.0**-53] * 7])
+    value, off = _square(np.ones(8), Ball(np.zeros(8), error))
+    assert value == 0.0
+    assert Fraction(off) >= sum(map(Fraction, error.tolist()))

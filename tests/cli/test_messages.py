@@ -37,6 +37,18 @@ def test_the_bad_file_of_a_folder_is_named(capsys):
     assert f"{Path('rows/b.svm')}:2:1: the label 'secret'" in capsys.readouterr().err
 
 
+def test_a_folder_without_targets_is_refused(capsys):
+    pandas = pytest.importorskip("pandas")
+    Path("rows").mkdir()
+    pandas.DataFrame(X, columns=["a", "b"]).to_parquet("rows/a.parquet")
+    run("train", "rows", "-q", code=2)
+    assert (
+        "the files hold no targets: give LIBSVM texts, or Parquet files and --target COLUMN" in capsys.readouterr().err
+    )
+    run("train", "rows", "m.mercer", "-s", "2", "-q")
+    assert Path("m.mercer").exists()
+
+
 def test_a_later_piece_of_a_long_file_is_named(monkeypatch):
     monkeypatch.setattr("mercer.files.stored_rows._TEXT_BYTES", 16)
     Path("long.svm").write_text("1 1:2\n-1 1:3\n" * 20 + "secret 1:3\n")

@@ -214,3 +214,9 @@ def test_checkdata_and_subset(folder):
     run("subset", "-s", "1", "example1/train.dat", "7", "any")
     assert len((folder / "any").read_text().splitlines()) == 7
     assert "cannot be drawn" in run("subset", "example1/train.dat", "51", code=1).err
+
+
+def test_kernel_evaluations_are_counted(folder):
+    """A Gaussian machine on 50 rows needs a value for each of them, and no more than the whole matrix."""
+    learnt = run("svm_learn", "-t", "2", "-g", "0.5", "-c", "1", "example1/train.dat", "example1/model")
+    assert 50 <= int(re.search(r"Number of kernel evaluations: (\d+)", learnt.out)[1]) <= 50**2

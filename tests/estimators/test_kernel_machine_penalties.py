@@ -219,6 +219,13 @@ def test_sums_of_values_have_true_bounds():
         assert (off[np.diff(A.indptr) > 1] > gamma(2) * (abs(A) @ np.abs(x))[np.diff(A.indptr) > 1]).all()
 
 
+def test_errors_that_a_sum_in_floats_drops_are_counted():
+    """1 + 2⁻⁵³ + … + 2⁻⁵³ is 1 in floats, added from the left, and 1 + 8·2⁻⁵³ in fractions."""
+    error = np.array([1.0, *[2.0**-53] * 8])
+    off = _linear(sp.csr_array(np.ones((1, 9))), np.zeros(9), error)[1]
+    assert Fraction(off[0]) >= sum(map(Fraction, error.tolist()))
+
+
 def test_the_proof_of_pairs_counts_rounding():
     """Values of 10⁹ leave differences that are known to 10⁻⁷ only; the claims must allow for that."""
     far = kernels.Linear()

@@ -194,6 +194,17 @@ def test_forgetting_what_was_never_learnt_is_refused(rows, bias):
     assert model.certificate_ is before[1]
 
 
+def test_forgetting_what_leaves_products_above_the_squares_is_refused():
+    """Three samples (1, 1) would be left if δ were 0: (3 + δ²)² > (3 − 2δ − δ²)(3 + 2δ − δ²) by 16δ²/9 of it."""
+    model = RLSRegressor(0.01, kernel="linear", bias=False).partial_fit(np.ones((4, 2)), [1.0, -1.0, 1.0, 0.0])
+    row = np.array([[1 + 2.0**-15, 1 - 2.0**-15]])
+    a, b = map(Fraction, row[0].tolist())
+    assert (4 - a * b) ** 2 > (4 - a * a) * (4 - b * b)
+    with pytest.raises(ValueError, match="never learnt"):
+        model.forget(row, [0.0])
+    model.forget(np.ones((1, 2)), [0.0])
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_another_bias_halfway_is_refused(bias):
     model = RLSRegressor(kernel="linear", bias=bias).partial_fit(X, Y).set_params(bias=not bias)

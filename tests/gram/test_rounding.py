@@ -15,7 +15,7 @@ from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.pair_place import Layout
 from mercer.gram.places import rows_for
 from mercer.gram.prepared import PreparedSamples
-from mercer.gram.rounding import Rounding
+from mercer.gram.rounding import Rounding, SumBeside
 from mercer.gram.source import value_error
 from mercer.kernels import (
     ANOVA,
@@ -232,11 +232,23 @@ def test_sums_in_twice_the_precision():
         assert error.max() <= 1e-15 * np.abs(u).max() + 1e-9
 
 
-def test_a_row_whose_exponent_is_lost_claims_nothing():
-    rounding = Rounding(Gaussian(gamma=1.0).recipe(), terms=3, sparse=False)
-    error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), np.float64)
+@pytest.mark.parametrize(("level", "sparse"), [(np.float64, False), ("exact", True)])
+def test_a_row_whose_exponent_is_lost_claims_nothing(level, sparse):
+    """k and what is computed for it both lie between 0 and 1."""
+    rounding = Rounding(Gaussian(gamma=1.0).recipe(), terms=3, sparse=sparse)
+    error = rounding.errors(np.array([1.0, 1e30]), np.array([1.0]), np.array([2.0]), level)
     assert error[0] < 1e-13
     assert 2.0 <= error[1] < 2.001
+
+
+def test_a_float32_sum_of_lost_exponents_may_round_up():
+    """Terms a little above 2⁻²⁴ are added to 1 as 2⁻²³, where all k may be 0."""
+    beta, rounding = np.array([1.0, *[1.01 * 2.0**-24] * 8]), Rounding(Gaussian(gamma=1.0).recipe(), 3, sparse=False)
+    total = np.float32(0.0)
+    for term in beta.astype(np.float32):
+        total += term
+    beside = SumBeside(rounding, np.ones(9), beta)
+    assert beside.errors(np.array([1e30]), np.array([1e30]), 3)[0] >= total
 
 
 def test_the_sums_that_norms_are_count_in_float64():

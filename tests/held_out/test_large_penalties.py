@@ -75,3 +75,13 @@ def test_mean_scores_of_a_search_are_those_of_refits() -> None:
             assert min(np.abs(values).min() for values in f) > 1e-4  # so that a sign is a sign
             scores = [model.score(X[test], y[test]) for model, (_, test) in zip(models, splits, strict=True)]
             assert mean == pytest.approx(np.mean(scores), abs=1e-12)
+
+
+def test_folds_of_a_search_may_be_masks() -> None:
+    X, y, _, splits = noisy(0)
+    rows = np.arange(len(y))
+    masks = [(np.isin(rows, train), np.isin(rows, test)) for train, test in splits]
+    found = mercer.tune(SVC(tol=1e-6), X, y, grid={"C": [1.0, 1e2]}, cv=masks, skip=False, refit=False).cv_results_
+    for params, mean in zip(found["params"], found["mean_test_score"], strict=True):
+        scores = [SVC(tol=1e-7, **params).fit(X[train], y[train]).score(X[test], y[test]) for train, test in splits]
+        assert mean == pytest.approx(np.mean(scores), abs=1e-12)

@@ -141,3 +141,12 @@ def test_rows_that_are_only_picked():
 def test_samples_of_different_widths_are_not_compared():
     with pytest.raises(ValueError, match="samples with 2 features cannot be compared with samples with 3 features"):
         Gaussian(gamma=1.0).on([0])(np.ones((4, 2)), np.ones((5, 3)))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_matches_of_rare_categories_count_more(width):
+    """Category 0 has three of four rows: a match counts for 1/4, one of category 1 for 3/4, in the mean of columns."""
+    X = np.repeat([[0.0], [0.0], [1.0], [0.0]], width, axis=1)
+    kernel = Categorical("data").bind(X)
+    np.testing.assert_allclose(kernel.diag(X), [0.25, 0.25, 0.75, 0.25], rtol=1e-15)
+    np.testing.assert_allclose(kernel(X)[2], [0.0, 0.0, 0.75, 0.0], rtol=1e-15)

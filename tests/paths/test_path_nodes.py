@@ -46,3 +46,12 @@ def test_at_is_a_fit_of_its_own():
 def test_epsilon_must_be_positive():
     with pytest.raises(ValueError, match="epsilon"):
         svm_path(X, Y, epsilon=0.0)
+
+
+@pytest.mark.timeout(60)
+def test_fits_that_were_cut_short_end_the_path():
+    """No number of fits has a small gap where each may take one step only."""
+    path = svm_path(X[:40], Y[:40], C_min=0.05, C_max=20, epsilon=1e-3, gamma=0.2, max_iter=1)
+    assert path.stop_reason_ == "max_iter"
+    assert len(path.C_) <= 3
+    assert path.gap_.max() > 1e-3

@@ -60,3 +60,11 @@ def test_what_cannot_be_feasible_is_refused():
     problem = problem_of(np.ones(3), np.zeros(3), np.ones(3), totals=(4.0,))
     with pytest.raises(ValueError, match=r"infeasible.*total 4"):
         problem.nearest_feasible(np.zeros(3))
+
+
+def test_sums_of_every_group_are_kept_or_not():
+    """Groups with the totals 0 and 2, and a variable that is in none."""
+    problem = problem_of(np.zeros(5), -9.0, 9.0, (0.0, 2.0), group=[0, 0, 1, 1, -1])
+    assert problem.keeps_sums(np.array([1.0, -1.0, 3.0, -1.0, 5.0]))
+    assert not problem.keeps_sums(np.array([1.0, -2.0, 3.0, -1.0, 5.0]))
+    assert not problem.keeps_sums(np.array([1.0, -1.0, 3.0, -3.0, 5.0]))

@@ -65,6 +65,8 @@ def test_a_table_as_it_comes(make):
     assert model.feature_names_in_.tolist() == list(table)
     assert model.score(make(table), label) > 0.9
     told = model.columns_told()
+    width = max(map(len, table)) + 2
+    assert [line[:width] for line in told.splitlines()] == [name.ljust(width) for name in table]
     assert "12 missing values filled with the median" in told
     assert "3 levels (basic, plus, pro); 8 missing values, a level of their own" in told
     assert model.estimator_.certificate_.relative_gap < 0.01

@@ -174,3 +174,10 @@ def test_leave_one_out_on_fresh_draws(bias):
         wrong = sum(machine.fit(Z[k], y[k]).predict(Z[~k])[0] != y[~k][0] for k in keep)
         assert wrong <= bound.value * len(y) * (1 + 1e-9)
         assert bound.applies is True
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5])
+@pytest.mark.parametrize("bound", [theory.finite_class_bound, theory.trace_bound])
+def test_a_class_is_bounded_on_a_whole_number_of_samples(bound, n):
+    with pytest.raises(ValueError, match=f"n={n} must be an integer of at least 1: the number of samples"):
+        bound(3, n)

@@ -76,6 +76,15 @@ class TestPath:
 
 
 @pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+def test_the_economy_form_keeps_every_direction_in_any_unit(unit, as_sparse):
+    X, least = problem("ones", False)
+    data = sparse.csr_array(unit * X) if as_sparse else unit * X
+    values = linear_spectrum_of(HostLinearGram(data, 1.0), least).values
+    np.testing.assert_allclose(np.sort(values), np.sort(unit**2 * np.linalg.svd(X)[1] ** 2), rtol=1e-10)
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("weights", ["ones", "any"])
 def test_the_economy_form_is_the_kernel_form(weights, bias, as_sparse):

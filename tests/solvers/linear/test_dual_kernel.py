@@ -160,3 +160,11 @@ def test_a_correction_brings_the_combination_to_w(convert, bias):
     assert bias == 0 or abs(found.sum()) < 1e-9
     before, after = (np.linalg.norm(X.T @ (b - target)) for b in (off, found))
     assert after < 1e-6 * before
+
+
+def test_coefficients_at_their_bounds_stay_and_a_single_free_one_moves():
+    """X'β = β₁ + 2β₂ is to become 1.5; only what is inside of its box may move."""
+    rows, p, zero = rows_for(np.array([[1.0], [2.0]]), 1), np.ones(2), np.zeros(2)
+    problem = LinearProblem(p, zero, np.ones(2), zero, zero, 0.0)
+    np.testing.assert_array_equal(nearer(problem, rows, np.array([1.5]), np.array([1.0, 0.0])), [1.0, 0.0])
+    np.testing.assert_allclose(nearer(problem, rows, np.array([1.5]), np.array([0.0, 0.5])), [0.0, 0.75], rtol=1e-12)
