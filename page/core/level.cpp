@@ -2,6 +2,7 @@
 #include "simd/level.hpp"
 
 #include "simd/cholesky_tiles.hpp"
+#include "simd/linear_passes.hpp"
 #include "simd/smo_passes.hpp"
 #include "simd/tiles.hpp"
 
@@ -13,6 +14,7 @@ constinit const Level level_plain = {
     .smo_double = smo_passes<double>(),
     .tiles_double = tiles<double>(),
     .cholesky_double = cholesky_tiles<double>(),
+    .linear_double = linear_passes<double>(),
 };
 
 }  // namespace mercer

@@ -48,18 +48,16 @@ SmoResult pair_steps(const Problem& problem, double tol, std::int64_t most, Vect
         }
         kernel = wide.data();
     }
-    std::vector<std::int64_t> which(problem.row.begin(), problem.row.end());
     const Vector d(n, 0.0);
     Vector u(n, 0.0);
     for (std::size_t v = 0; v < n; ++v) {
         if ((*beta)[v] == 0.0) continue;
-        const double* const row = kernel + static_cast<std::size_t>(which[v]) * n;
+        const double* const row = kernel + static_cast<std::size_t>(problem.row[v]) * n;
         for (std::size_t w = 0; w < n; ++w) u[w] += (*beta)[v] * row[w];
     }
-    Poll poll;
     const StoredProblem<double> stored{.kernel = kernel,
                                        .stride = static_cast<std::ptrdiff_t>(n),
-                                       .which = which.data(),
+                                       .which = problem.row.data(),
                                        .q = static_cast<std::int64_t>(n),
                                        .p = problem.p.data(),
                                        .beta = beta->data(),
@@ -69,7 +67,7 @@ SmoResult pair_steps(const Problem& problem, double tol, std::int64_t most, Vect
                                        .d = d.data(),
                                        .group = problem.group.data()};
     const SmoStop stop{tol, most * static_cast<std::int64_t>(n), kInfinity};
-    return solve_stored(stored, stop, level_plain, poll);
+    return solve_stored(stored, stop, one_thread().level, one_thread().poll);
 }
 
 Vector times(const Problem& problem, const Vector& coefficients) {
@@ -89,7 +87,6 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
     const Vector coefficients = problem.coefficients(beta);
     const Vector u = times(problem, coefficients), error = rounding(part.points(), terms, coefficients);
     const Vector d(problem.n(), 0.0);
-    const std::vector<std::int64_t> row(problem.row.begin(), problem.row.end());
     Vector reach(problem.m);
     for (std::size_t i = 0; i < problem.m; ++i) {
         reach[i] = std::sqrt(std::abs(problem.kernel[i * problem.m + i])) * (1.0 + 1e-6);
@@ -98,7 +95,7 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
                        problem.lower.data(),
                        problem.upper.data(),
                        d.data(),
-                       row.data(),
+                       problem.row.data(),
                        problem.group.data(),
                        beta.data(),
                        static_cast<std::int64_t>(problem.n()),
@@ -209,6 +206,12 @@ Problem hulls(const Problem& problem) {
 
 }  // namespace
 
+const Threads& one_thread() {
+    static Poll poll;
+    static const Threads threads{1, level_plain, poll};
+    return threads;
+}
+
 Vector Problem::coefficients(const Vector& beta) const {
     Vector out(m, 0.0);
     for (std::size_t v = 0; v < n(); ++v) out[static_cast<std::size_t>(row[v])] += beta[v];
@@ -216,27 +219,20 @@ Vector Problem::coefficients(const Vector& beta) const {
 }
 
 Family Problem::family() const {
-    Family out;
-    for (std::size_t v = 0; v < n(); ++v) {
-        out.p.push_back({p[v], 0.0});
-        out.lower.push_back({lower[v], 0.0});
-        out.upper.push_back({upper[v], 0.0});
-    }
-    out.total = {totals[0], 0.0};
-    out.row = &row;
-    out.kernel = kernel.data();
-    out.n_rows = m;
-    return out;
+    const Vector zeros(n(), 0.0);
+    return {{p, zeros}, {lower, zeros}, {upper, zeros}, {totals[0], 0.0}, true};
 }
 
 Family Problem::in_bounds() const {
-    Family out = family();
-    for (std::size_t v = 0; v < n(); ++v) {
-        out.lower[v] = {0.0, lower[v]};
-        out.upper[v] = {0.0, upper[v]};
-    }
-    out.total = {0.0, totals[0]};
-    return out;
+    const Vector zeros(n(), 0.0);
+    return {{p, zeros}, {zeros, lower}, {zeros, upper}, {0.0, totals[0]}, true};
+}
+
+std::shared_ptr<const KernelMatrix> Problem::matrix() const {
+    Vector diagonal(m);
+    for (std::size_t i = 0; i < m; ++i) diagonal[i] = kernel[i * m + i];
+    auto rows = std::make_shared<StoredKernel>(kernel.data(), m, m, one_thread().level);
+    return std::make_shared<const KernelMatrix>(KernelMatrix{std::move(rows), std::move(diagonal), Vector(n(), 0.0), row});
 }
 
 Vector Problem::feasible_start() const {
@@ -279,7 +275,7 @@ Problem rows_of(std::size_t variables, Vector kernel, std::size_t m) {
     out.totals = {0.0};
     out.kernel = std::move(kernel);
     out.m = m;
-    for (std::size_t v = 0; v < variables; ++v) out.row.push_back(static_cast<int>(v % m));
+    for (std::size_t v = 0; v < variables; ++v) out.row.push_back(static_cast<std::int64_t>(v % m));
     return out;
 }
 
@@ -331,6 +327,20 @@ bool all_finite(const Vector& x) {
     return std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value); });
 }
 
+// The variables where the homotopy is; false if its equations are singular.
+bool beta_of(Homotopy* homotopy, Vector* beta) {
+    const Segment* const segment = homotopy->segment(one_thread());
+    if (segment == nullptr) return false;
+    *beta = homotopy->beta(homotopy->t(), *segment, one_thread());
+    return all_finite(*beta);
+}
+
+// The exact solution from a point in the box; false where rounding decides.
+bool settle_at(const Problem& problem, const Vector& start, Vector* beta) {
+    std::optional<Homotopy> settled = settle(problem.matrix(), problem.family(), start, one_thread());
+    return settled.has_value() && beta_of(&*settled, beta);
+}
+
 // The solution for bounds `price` times those of `unit`, by the path from a small price: pair steps at a large one take
 // long where a path of a few hundred events does not.
 bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t* steps) {
@@ -342,14 +352,15 @@ bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t
     }
     Vector rough = small.feasible_start();
     *steps += pair_steps(small, kRough, kFirstSteps, &rough).steps;
-    std::vector<std::int8_t> side;
-    if (!settle(small.family(), rough, &side, beta)) return false;
-    Walk walk(unit.in_bounds(), side, first);
-    std::size_t events = 0;
-    const std::size_t most = 60 * unit.n() + 2000;
-    if (!walk.go(price, [&](const Walk&, const Segment&) { return ++events > most; }) || walk.t < price) return false;
-    *beta = walk.beta_here();
-    return all_finite(*beta);
+    std::optional<Homotopy> path = settle(small.matrix(), small.family(), rough, one_thread());
+    if (!path.has_value()) return false;
+    path->change_family(unit.in_bounds(), first, one_thread());
+    for (std::size_t left = 60 * unit.n() + 2000; left > 0; --left) {
+        const Homotopy::Next next = path->advance(price, true, one_thread());
+        if (next == Homotopy::Next::kEnd) return beta_of(&*path, beta);
+        if (next == Homotopy::Next::kStalled || !path->apply(one_thread())) return false;
+    }
+    return false;
 }
 
 }  // namespace
@@ -360,9 +371,7 @@ void solve(Part* part, const std::vector<Term>& terms) {
     const SmoResult begun = pair_steps(problem, kRough, kRoughSteps, &rough);
     part->steps = begun.steps;
     part->exact = true;
-    std::vector<std::int8_t> side;
-    if (std::string_view(begun.reason) == "converged" && settle(problem.family(), rough, &side, &beta) &&
-        all_finite(beta)) {
+    if (std::string_view(begun.reason) == "converged" && settle_at(problem, rough, &beta)) {
         conclude(part, terms, beta);
         if (part->proof.violation <= kGood) return;
     }
@@ -459,8 +468,7 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
             sum += std::abs(scaled[i]);
         }
         widen(10.0 * sum);
-        std::vector<std::int8_t> side;
-        if (settle(wide.family(), scaled, &side, &exact)) try_out(exact);
+        if (settle_at(wide, scaled, &exact)) try_out(exact);
     }
     if (part->verdict == -1) {
         widen(1.0);
