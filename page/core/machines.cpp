@@ -228,11 +228,11 @@ Family Problem::in_bounds() const {
     return {{p, zeros}, {zeros, lower}, {zeros, upper}, {0.0, totals[0]}, true};
 }
 
-std::shared_ptr<const KernelMatrix> Problem::matrix() const {
+std::shared_ptr<const HomotopyMatrix> Problem::matrix() const {
     Vector diagonal(m);
     for (std::size_t i = 0; i < m; ++i) diagonal[i] = kernel[i * m + i];
     auto rows = std::make_shared<StoredKernel>(kernel.data(), m, m, one_thread().level);
-    return std::make_shared<const KernelMatrix>(KernelMatrix{std::move(rows), std::move(diagonal), Vector(n(), 0.0), row});
+    return std::make_shared<const HomotopyMatrix>(HomotopyMatrix{std::move(rows), std::move(diagonal), Vector(n(), 0.0), row});
 }
 
 Vector Problem::feasible_start() const {

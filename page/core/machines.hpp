@@ -22,7 +22,7 @@ struct Problem {
     Vector coefficients(const Vector& beta) const;
     Family family() const;     // constant in t; one group only
     Family in_bounds() const;  // with bounds and total times t
-    std::shared_ptr<const KernelMatrix> matrix() const;  // which refers to this problem's kernel
+    std::shared_ptr<const HomotopyMatrix> matrix() const;  // which refers to this problem's kernel
     Vector feasible_start() const;
 };
 

@@ -46,7 +46,7 @@ Doubles StoredKernel::product(const Doubles& coefficients) {
     return out;
 }
 
-ActiveSet::ActiveSet(std::shared_ptr<const KernelMatrix> matrix, Family family, std::vector<std::int8_t> side, double t,
+ActiveSet::ActiveSet(std::shared_ptr<const HomotopyMatrix> matrix, Family family, std::vector<std::int8_t> side, double t,
                      const Threads& threads)
     : matrix_(std::move(matrix)), family_(std::move(family)), t_(t), side_(std::move(side)), system_(0.0) {
     kappa_.resize(n());

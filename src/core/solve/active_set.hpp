@@ -76,7 +76,7 @@ private:
 };
 
 // K + diag d as the variables see it: variable v belongs to row[v] of K.
-struct KernelMatrix {
+struct HomotopyMatrix {
     std::shared_ptr<KernelRows> kernel;
     Doubles diagonal;  // of K
     Doubles d;
@@ -113,7 +113,7 @@ struct Change {
 class ActiveSet {
 public:
     // `side` says at which bound each variable is; those that are free must not depend on one another.
-    ActiveSet(std::shared_ptr<const KernelMatrix> matrix, Family family, std::vector<std::int8_t> side, double t,
+    ActiveSet(std::shared_ptr<const HomotopyMatrix> matrix, Family family, std::vector<std::int8_t> side, double t,
               const Threads& threads);
 
     // These sets on the way of another family of problems with the same matrix.
@@ -165,7 +165,7 @@ protected:
         double w, b;
     };
 
-    std::shared_ptr<const KernelMatrix> matrix_;
+    std::shared_ptr<const HomotopyMatrix> matrix_;
     Family family_;
     double t_;
     std::vector<std::int8_t> side_;

@@ -73,7 +73,7 @@ private:
 // residual of the right sign where it is not; how large these residuals are is left to chance, so that no two events
 // coincide. Then p0 is led to p along a line, and the sum to its total. The nearer the point is to the solution, the
 // fewer events there are on the way.
-std::optional<Homotopy> settle(const std::shared_ptr<const KernelMatrix>& matrix, const Family& family, Doubles beta,
+std::optional<Homotopy> settle(const std::shared_ptr<const HomotopyMatrix>& matrix, const Family& family, Doubles beta,
                                const Threads& threads);
 
 }  // namespace mercer

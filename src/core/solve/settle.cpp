@@ -15,7 +15,7 @@ constexpr double kNoMove = 1e-9;
 
 // Moves beta, without changing K beta, until none of the variables inside their bounds depends on the others; the sets
 // of the result. The bounds of that homotopy are all zero: it only says who depends on whom.
-std::optional<Homotopy> make_independent(const std::shared_ptr<const KernelMatrix>& matrix, const Family& family,
+std::optional<Homotopy> make_independent(const std::shared_ptr<const HomotopyMatrix>& matrix, const Family& family,
                                          Doubles* beta, const Threads& threads) {
     const std::size_t n = family.n();
     const Lines zeros(n);
@@ -70,7 +70,7 @@ std::optional<Homotopy> make_independent(const std::shared_ptr<const KernelMatri
 
 }  // namespace
 
-std::optional<Homotopy> settle(const std::shared_ptr<const KernelMatrix>& matrix, const Family& family, Doubles beta,
+std::optional<Homotopy> settle(const std::shared_ptr<const HomotopyMatrix>& matrix, const Family& family, Doubles beta,
                                const Threads& threads) {
     const std::size_t n = family.n();
     // 1. A point with the same Kb whose free variables are independent.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from mercer._core import Homotopy
 from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
 from mercer.engine import on_host
@@ -22,7 +23,7 @@ from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.settlement import Settlement, chosen_b, settlements
 from mercer.problems.dual_problem import DualProblem
 from mercer.rkhs import Expansion
-from mercer.solvers.active_set.walk import Walk, settled, without
+from mercer.solvers.active_set.homotopy import settled, without
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -170,15 +171,15 @@ class _Removal:
     row: int
     moved: bool  # whether it differs from that with all rows
     problem: DualProblem
-    walk: Walk
+    exact: Homotopy
     variables: list[int]  # those of the row's sample
     share: float  # of the sample's weight that the row has
 
     def solved(self) -> tuple[Floats, float, float, bool]:
         """β, the b that a fit without the row would choose, f of the row itself, and whether both are the only ones."""
-        segment, v = self.walk.segment(), self.variables[0]
-        beta = self.walk.beta(self.walk.t, segment)
-        h = segment.rho_at(self.walk.t) + segment.b_at(self.walk.t)
+        t, v = self.exact.t, self.variables[0]
+        beta = self.exact.beta(t)
+        h = self.exact.gradient(t, beta)
         among = np.ones(len(h), dtype=np.bool_)
         among[self.variables] = self.share < 1
         b, sole = chosen_b(self.problem, beta, h, among)
@@ -197,15 +198,15 @@ def _removals(fit: Fit, one: Settlement) -> Iterator[_Removal]:
     for i, sample, share in zip(merged.rows.tolist(), merged.member.tolist(), merged.share.tolist(), strict=True):
         if place[sample] < 0:
             continue
-        variables, less, walk = own[place[sample]], problem, one.walk
+        variables, less, exact = own[place[sample]], problem, one.homotopy
         moved = bool(beta[variables].any())
         if moved:
             less = _with_less(problem, variables, share)
             if curved and share < 1:
-                walk = settled(less, one.walk.K, beta)
+                exact = settled(less, one.K, beta)
             else:
-                walk = without(problem, one.walk, one.segment, variables, share)
-        yield _Removal(i, moved, less, walk, variables, share)
+                exact = without(problem, one.K, one.homotopy, beta, variables, share)
+        yield _Removal(i, moved, less, exact, variables, share)
 
 
 def _with_less(problem: DualProblem, variables: list[int], share: float) -> DualProblem:

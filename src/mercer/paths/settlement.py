@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer._core import Homotopy
 from mercer.arrays import Flags, Floats, Indices, sums_by
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.active_set.sets import KernelRows, Segment
-from mercer.solvers.active_set.walk import Walk, settled
+from mercer.solvers.active_set.homotopy import KernelRows, settled
 
 # How precisely a problem is solved before its exact solution is looked for.
 _ROUGH_TOL = 1e-3
@@ -24,27 +24,19 @@ _ON_BOUND = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Settlement:
-    """A problem, the merged samples it is about, and its exact solution."""
+    """A problem, the merged samples it is about, and its exact solution: the active set, β and h = p − Kβ − dβ."""
 
     problem: DualProblem
     rows: Indices
-    walk: Walk
-    segment: Segment
-
-    @property
-    def beta(self) -> Floats:
-        return self.walk.beta(self.walk.t, self.segment)
-
-    @property
-    def h(self) -> Floats:
-        """The gradient p − Kβ − dβ."""
-        return np.asarray(self.segment.rho_at(self.walk.t) + self.segment.b_at(self.walk.t))
+    K: KernelRows
+    homotopy: Homotopy
+    beta: Floats
+    h: Floats
 
     @property
     def b(self) -> float:
         """The b that a fit would choose: where no β is free, the middle of its interval."""
-        beta, h = self.beta, self.h
-        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))[0]
+        return chosen_b(self.problem, self.beta, self.h, np.ones(len(self.h), dtype=np.bool_))[0]
 
     @property
     def f(self) -> Floats:
@@ -100,8 +92,10 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
         start = _start(model, fit, problem) if len(tasks) == 1 else None
         limits = replace(fit.limits.stop, tol=_ROUGH_TOL)
         rough = task.solve(problem, place, limits, start)[0]
-        walk = settled(problem, KernelRows(place), rough.beta)
-        found.append(Settlement(problem, rows, walk, walk.segment()))
+        K = KernelRows(place)
+        exact = settled(problem, K, rough.beta)
+        beta = exact.beta(exact.t)
+        found.append(Settlement(problem, rows, K, exact, beta, exact.gradient(exact.t, beta)))
     return fit, found
 
 
