@@ -2,6 +2,7 @@
 #include "simd/level.hpp"
 
 #include "simd/cholesky_tiles.hpp"
+#include "simd/homotopy_passes.hpp"
 #include "simd/linear_passes.hpp"
 #include "simd/smo_passes.hpp"
 #include "simd/tiles.hpp"
@@ -15,6 +16,7 @@ constinit const Level level_plain = {
     .tiles_double = tiles<double>(),
     .cholesky_double = cholesky_tiles<double>(),
     .linear_double = linear_passes<double>(),
+    .homotopy = homotopy_passes(),
 };
 
 }  // namespace mercer

@@ -26,10 +26,10 @@ constexpr double kGood = 1e-5;
 // Pair steps for each variable: before another way is tried, at the beginning of a path, where all else failed, and in a
 // round of the hard margin.
 constexpr std::int64_t kRoughSteps = 12, kFirstSteps = 200, kFineSteps = 500, kHardSteps = 300;
-// Where a path begins: prices at which pair steps are few, in units of 1/max k(x, x).
-constexpr double kFirstPrice = 0.1;
-// Prices beyond which no margin is sought, in the same unit.
-constexpr double kLastPrice = 1e9;
+// Where a path begins: a C at which pair steps are few, in units of 1/max k(x, x).
+constexpr double kFirstC = 0.1;
+// The C beyond which no margin is sought, in the same unit.
+constexpr double kLastC = 1e9;
 // The bounds of mercer/solvers/dual/hulls.py: what rounding can leave of two equal points, the first tolerance as a
 // share of K, its factor, and the last.
 constexpr double kRoundingShare = 16.0 * kEps, kFirstTol = 1e-2, kTolFactor = 1e-2, kHardTol = 1e-10;
@@ -341,10 +341,10 @@ bool settle_at(const Problem& problem, const Vector& start, Vector* beta) {
     return settled.has_value() && beta_of(&*settled, beta);
 }
 
-// The solution for bounds `price` times those of `unit`, by the path from a small price: pair steps at a large one take
+// The solution for bounds C times those of `unit`, by the path from a small C: pair steps at a large one take
 // long where a path of a few hundred events does not.
-bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t* steps) {
-    const double first = std::min(price, kFirstPrice / largest_diagonal(unit));
+bool solve_by_path(const Problem& unit, double C, Vector* beta, std::int64_t* steps) {
+    const double first = std::min(C, kFirstC / largest_diagonal(unit));
     Problem small = unit;
     for (std::size_t v = 0; v < unit.n(); ++v) {
         small.lower[v] = first * unit.lower[v];
@@ -356,7 +356,7 @@ bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t
     if (!path.has_value()) return false;
     path->change_family(unit.in_bounds(), first, one_thread());
     for (std::size_t left = 60 * unit.n() + 2000; left > 0; --left) {
-        const Homotopy::Next next = path->advance(price, true, one_thread());
+        const Homotopy::Next next = path->advance(C, true, one_thread());
         if (next == Homotopy::Next::kEnd) return beta_of(&*path, beta);
         if (next == Homotopy::Next::kStalled || !path->apply(one_thread())) return false;
     }
@@ -375,15 +375,15 @@ void solve(Part* part, const std::vector<Term>& terms) {
         conclude(part, terms, beta);
         if (part->proof.violation <= kGood) return;
     }
-    if (problem.totals[0] == 0.0) {  // bounds that are multiples of one price
+    if (problem.totals[0] == 0.0) {  // bounds that are multiples of one C
         Problem unit = problem;
-        double price = 0.0;
-        for (std::size_t v = 0; v < problem.n(); ++v) price = std::max(price, problem.upper[v]);
+        double C = 0.0;
+        for (std::size_t v = 0; v < problem.n(); ++v) C = std::max(C, problem.upper[v]);
         for (std::size_t v = 0; v < problem.n(); ++v) {
             unit.lower[v] = problem.lower[v] < 0.0 ? -1.0 : 0.0;
             unit.upper[v] = problem.upper[v] > 0.0 ? 1.0 : 0.0;
         }
-        if (solve_by_path(unit, price, &beta, &part->steps)) {
+        if (solve_by_path(unit, C, &beta, &part->steps)) {
             Part other = *part;
             conclude(&other, terms, beta);
             if (part->beta.empty() || other.proof.violation <= part->proof.violation) *part = std::move(other);
@@ -472,9 +472,9 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
     }
     if (part->verdict == -1) {
         widen(1.0);
-        if (solve_by_path(wide, kLastPrice / typical, &exact, &part->steps)) try_out(exact);
+        if (solve_by_path(wide, kLastC / typical, &exact, &part->steps)) try_out(exact);
     }
-    widen(kLastPrice / typical);
+    widen(kLastC / typical);
     part->hulls = beta;
     if (part->verdict != 1) {
         part->beta.assign(beta.size(), 0.0);

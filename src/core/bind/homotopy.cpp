@@ -95,9 +95,12 @@ struct MatrixOf {
         std::shared_ptr<mercer::KernelRows> kernel;
         if (values.has_value()) {
             PlainMatrix whole = plain_matrix(*values, "values");
-            if (whole.shape(0) != n || whole.shape(1) != n) refuse("values", "must have a row and a column for each element of diagonal");
+            if (whole.shape(0) != n || whole.shape(1) != n) {
+                refuse("values", "must have a row and a column for each element of diagonal");
+            }
             kernel = std::make_shared<HeldKernel>(std::move(whole));
         } else {
+            if (rows.is_none() || product.is_none()) refuse("rows and product", "are needed where values is None");
             kernel = std::make_shared<ComputedRows>(std::move(rows), std::move(product), n);
         }
         held = std::make_shared<const mercer::HomotopyMatrix>(mercer::HomotopyMatrix{
@@ -263,9 +266,10 @@ void bind_homotopy(nb::module_& m) {
                        "K + diag d: variable v belongs to row[v] of K, whose diagonal is given.\n\n"
                        "K is `values` or, where that is None, rows(which) returns rows of it and product(c) returns K c.")
         .def(nb::init<AnyArray, AnyArray, AnyArray, std::optional<AnyArray>, nb::object, nb::object>(), "diagonal"_a,
-             "d"_a, "row"_a, "values"_a.none(), "rows"_a, "product"_a,
+             "d"_a, "row"_a, "values"_a.none() = nb::none(), "rows"_a.none() = nb::none(),
+             "product"_a.none() = nb::none(),
              nb::sig("def __init__(self, diagonal: NDArray[Any], d: NDArray[Any], row: NDArray[Any], values: "
-                     "NDArray[Any] | None, rows: Any, product: Any) -> None"));
+                     "NDArray[Any] | None = None, rows: Any = None, product: Any = None) -> None"));
     nb::class_<FamilyOf>(m, "Family",
                          "Targets, bounds and a total that are affine in t: arrays of two rows, values at t = 0 and slopes.")
         .def(nb::init<AnyArray, AnyArray, AnyArray, std::optional<Line>>(), "p"_a, "lower"_a, "upper"_a,

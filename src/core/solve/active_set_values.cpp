@@ -100,11 +100,10 @@ bool ActiveSet::compute_segment(bool near, const Threads& threads) {
         u[i] = u_.at(row, t_);
         u_slope[i] = u_.slope[row];
     }
-    for (std::size_t j = 0; j < m; ++j) {
-        const double* const row = out.partial ? near_->rows.data() + j * near_->width : rows_[j].get();
-        add_multiple(threads.level, &u, row, out.x[j]);
-        add_multiple(threads.level, &u_slope, row, out.x_slope[j]);
-    }
+    std::vector<const double*> rows(m);
+    for (std::size_t j = 0; j < m; ++j) rows[j] = out.partial ? near_->rows.data() + j * near_->width : rows_[j].get();
+    threads.level.homotopy.add_rows(rows.data(), static_cast<std::int64_t>(m), out.x.data(), out.x_slope.data(),
+                                    static_cast<std::int64_t>(count), u.data(), u_slope.data());
     // 3. The residuals.
     if (out.partial) out.near = near_->which;
     const std::size_t followed = out.partial ? count : n();

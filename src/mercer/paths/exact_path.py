@@ -68,7 +68,7 @@ class Trace:
 
     def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
         """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
-        here, K = at_price(self.problem, C), K or KernelRows(self.gram, keep=False)
+        here, K = problem_at(self.problem, C), K or KernelRows(self.gram, keep=False)
         path = path_at(self.problem, K, self.sides(C), C)
         beta = here.nearest_feasible(path.beta(C))
         h, free = path.gradient(C, beta), path.order
@@ -127,7 +127,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
     while C > 0:
-        violation = certify(at_price(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
+        violation = certify(problem_at(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
         if violation <= tol or found.start >= C:
             found.note(violation)
             break
@@ -138,7 +138,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     found.log = [event for event in found.log if event[0] <= found.end]
 
 
-def at_price(problem: DualProblem, C: float) -> DualProblem:
+def problem_at(problem: DualProblem, C: float) -> DualProblem:
     """The problem of another C than 1."""
     return replace(problem, lower=C * problem.lower, upper=C * problem.upper, totals=C * problem.totals)
 
@@ -171,7 +171,7 @@ def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
 
 def _settled_at(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
     """The sets at C, from an ordinary solution."""
-    here = at_price(problem, C)
+    here = problem_at(problem, C)
     rough = solve_certified(here, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
     return settled(here, K, rough.beta).with_family(in_bounds(problem), C)
 
@@ -249,5 +249,5 @@ class _Watch:
         found, C = self.found, path.t
         problem = found.problem
         beta = path.beta(C)
-        found.note(at_price(problem, C).violation(beta, problem.gradient(beta, self.K.product(beta))))
+        found.note(problem_at(problem, C).violation(beta, problem.gradient(beta, self.K.product(beta))))
         path.restart()

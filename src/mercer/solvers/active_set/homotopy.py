@@ -2,9 +2,9 @@
 
     maximise  p(t)'β − ½ β'(K + diag d)β   subject to  lower(t) ≤ β ≤ upper(t),  Σβ = total(t)
 
-with affine functions of t. With bounds t·C_i this is the path in C (`in_bounds`). The solution of another solver becomes
-one whose equations hold to rounding (`settled`, `exactly`). Without a sample, or with less of it, its bounds shrink to
-zero, or by its share of a weight (`without`).
+with affine functions of t. With bounds t·C_i this is the path in C (`in_bounds`). The solution of another solver
+becomes one whose equations hold to rounding (`settled`, `exactly`). Without a sample, or with less of it, its bounds
+shrink to zero, or by its share of a weight (`without`).
 """
 
 from __future__ import annotations
