@@ -21,15 +21,16 @@ from mercer.fitting.families.least_squares_machine import (
     checked_lam,
 )
 from mercer.fitting.families.shared_docs import shared_docs
-from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import PlotMethods, attach_named, kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.reports.coefficients import expansion_of
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
-from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
+from mercer.solvers.least_squares.spectrum import Judge, PathValues, SpectralFit, best_of, solve_path, spectrum_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,30 +51,35 @@ class PathSource:
     names: Any = None
 
     def of_every(self, lams: Floats, X: Data) -> Floats:
-        """f of each λ at new samples: with W½KW½ = QΛQ', (K + λW⁻¹)⁻¹ = W½Q(Λ + λ)⁻¹Q'W½."""
-        model = self.fitted(float(lams[-1]), None, None, None)
-        Y = np.where(self.y[:, None] == model.classes_, 1.0, -1.0) if hasattr(model, "classes_") else self.y
-        Y = Y[:, 1:] if hasattr(model, "classes_") and len(model.classes_) == 2 else Y.reshape(len(self.y), -1)
-        kernel, root = model.kernel_, np.sqrt(self.weight)
-        values, Q = np.linalg.eigh(root[:, None] * kernel(self.X)[np.ix_(self.member, self.member)] * root)
-        left = Q.T @ (root[:, None] * np.column_stack([Y, np.ones(len(Y))]))
-        new = (kernel(X, self.X)[:, self.member] * root) @ Q
-        out = np.empty((len(lams), len(new), Y.shape[1]))
-        for k, lam in enumerate(lams):
-            scaled = left / (np.maximum(values, 0.0) + lam)[:, None]
-            sums = left[:, -1] @ scaled
-            b = sums[:-1] / sums[-1] if model.bias else np.zeros(Y.shape[1])
-            out[k] = new @ (scaled[:, :-1] - scaled[:, -1:] * b) + b
-        return out[:, :, 0] if np.ndim(self.y) == 1 and out.shape[2] == 1 else out
+        """f of each λ at new samples, from one decomposition of K and one pass over its values at these samples."""
+        machine = self._machine(float(lams[-1]))
+        fit = Fit.of(machine, take(self.X, self.member), self.y, self.weight)
+        if self.names is not None:
+            machine.feature_names_in_ = self.names
+        (task,) = machine._tasks(fit)
+        problem, gram = task.problem, fit.gram()
+        spectral = SpectralFit(problem, spectrum_of(gram, problem))
+        C = np.hstack([spectral.coefficients(lam) for lam in lams.tolist()])
+        b = np.zeros(C.shape[1])
+        if problem.bias:
+            b = problem.total @ (np.tile(problem.mean, len(lams)) - gram.products(C)) / problem.mass
+        expansion = expansion_of(fit, C, b)
+        f = expansion(read_samples(machine, X, expansion.kernel, reset=False), fit.limits.n_threads)
+        out = f.reshape(len(f), len(lams), problem.n_outputs).transpose(1, 0, 2)
+        return np.ascontiguousarray(out[:, :, 0] if np.ndim(self.y) == 1 and problem.n_outputs == 1 else out)
+
+    def _machine(self, lam: float) -> Any:
+        """The machine at one λ, not fitted, for the samples that are kept."""
+        model = clone(self.machine).set_params(lam=lam, **self.params)
+        if "class_weight" in model.get_params(deep=False):  # which the weights hold already
+            model.set_params(class_weight=None)
+        return model
 
     def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
         """The machine at one λ, on these samples, or on those that are kept."""
-        model = clone(self.machine).set_params(lam=lam, **self.params)
         if X is not None:
-            return model.fit(X, y, sample_weight=sample_weight)
-        if "class_weight" in model.get_params(deep=False):  # which the weights hold already
-            model.set_params(class_weight=None)
-        model.fit(take(self.X, self.member), self.y, sample_weight=self.weight)
+            return clone(self.machine).set_params(lam=lam, **self.params).fit(X, y, sample_weight=sample_weight)
+        model = self._machine(lam).fit(take(self.X, self.member), self.y, sample_weight=self.weight)
         if self.names is not None:
             model.feature_names_in_ = self.names
         return model
