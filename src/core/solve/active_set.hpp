@@ -88,7 +88,7 @@ struct HomotopyMatrix {
 };
 
 // The values between two events, at `t` and as slopes: the free variables in their order, the bias, and the residuals
-// r = p - Kb - d b - bias of all variables or, where it is `partial`, of those in `near`.
+// r = p - Kb - d b - bias of all bounded variables or, where it is `partial`, of those in `near`.
 struct Segment {
     double t = 0.0;
     Doubles x, x_slope;
@@ -128,9 +128,8 @@ public:
     const std::vector<Change>& log() const { return log_; }
     const FreeSystem& system() const { return system_; }
 
-    // What holds as long as the sets stay the same; null if the equations are singular. Of the residuals only those
-    // that the last event needed, unless `all`.
-    const Segment* segment(const Threads& threads, bool all = false);
+    // What holds as long as the sets stay the same; null if the equations are singular.
+    const Segment* segment(const Threads& threads);
     // With no free variable, the bias in the middle of its interval.
     Segment resting(double when) const;
     // The variables at `when`, in the box.

@@ -44,9 +44,8 @@ double ActiveSet::flat(const Doubles& slopes) const {
     return kFlatShare * (unit_ * terms + steepest_target_) + lost_.slope;
 }
 
-const Segment* ActiveSet::segment(const Threads& threads, bool all) {
-    if (segment_holds_ && !(all && segment_.partial)) return &segment_;
-    return compute_segment(false, threads) ? &segment_ : nullptr;
+const Segment* ActiveSet::segment(const Threads& threads) {
+    return segment_holds_ || compute_segment(false, threads) ? &segment_ : nullptr;
 }
 
 // The right side of the equations at `when`.
@@ -104,7 +103,7 @@ bool ActiveSet::compute_segment(bool near, const Threads& threads) {
     for (std::size_t j = 0; j < m; ++j) rows[j] = out.partial ? near_->rows.data() + j * near_->width : rows_[j].get();
     threads.level.homotopy.add_rows(rows.data(), static_cast<std::int64_t>(m), out.x.data(), out.x_slope.data(),
                                     static_cast<std::int64_t>(count), u.data(), u_slope.data());
-    // 3. The residuals.
+    // 3. The residuals of bounded variables; those of free ones are zero, and not asked for.
     if (out.partial) out.near = near_->which;
     const std::size_t followed = out.partial ? count : n();
     out.rho.resize(followed);
@@ -117,10 +116,6 @@ bool ActiveSet::compute_segment(bool near, const Threads& threads) {
             out.rho[i] -= matrix_->d[v] * at_.at(v, t_);
             out.rho_slope[i] -= matrix_->d[v] * at_.slope[v];
         }
-    }
-    for (std::size_t j = 0; has_d_ && j < m; ++j) {
-        out.rho[order_[j]] -= matrix_->d[order_[j]] * out.x[j];
-        out.rho_slope[order_[j]] -= matrix_->d[order_[j]] * out.x_slope[j];
     }
     segment_holds_ = true;
     return true;

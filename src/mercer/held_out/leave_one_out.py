@@ -20,7 +20,7 @@ from mercer.engine import on_host
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
-from mercer.paths.settlement import Settlement, chosen_b, settlements
+from mercer.paths.exact_solution import ExactSolution, chosen_b, exact_solutions
 from mercer.problems.dual_problem import DualProblem
 from mercer.rkhs import Expansion
 from mercer.solvers.active_set.homotopy import settled, without
@@ -96,7 +96,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     0.027
     """
     _refuse(model, np.asarray(on_host(y)))
-    fit, solved = settlements(model, X, y, sample_weight)
+    fit, solved = exact_solutions(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     values = np.full((fit.n, len(solved)), np.nan)
     removed, unique = np.zeros(fit.n, dtype=np.bool_), np.ones(fit.n, dtype=np.bool_)
@@ -156,7 +156,7 @@ def _refuse(model: Any, y: Any) -> None:
         )
 
 
-def _of_others(fit: Fit, one: Settlement) -> Floats:
+def _of_others(fit: Fit, one: ExactSolution) -> Floats:
     """f of every merged sample, also of those that the problem is not about."""
     gram = fit.gram()
     coefficients = np.zeros(gram.n)
@@ -186,7 +186,7 @@ class _Removal:
         return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, sole
 
 
-def _removals(fit: Fit, one: Settlement) -> Iterator[_Removal]:
+def _removals(fit: Fit, one: ExactSolution) -> Iterator[_Removal]:
     """The solutions without each of the caller's rows that the problem is about."""
     merged, problem = fit.merged, one.problem
     place = np.full(len(merged.y), -1)
@@ -243,7 +243,7 @@ class FunctionsLeftOut:
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> FunctionsLeftOut:
         """From a trained machine of one output and its training samples."""
-        fit, (one,) = settlements(machine, X, y, sample_weight)
+        fit, (one,) = exact_solutions(machine, X, y, sample_weight)
         n, own = len(one.rows), np.zeros(fit.n)
         moved = int(np.isin(fit.merged.member, one.problem.row[np.flatnonzero(one.beta)]).sum())
         _expect_room(machine, n, moved)

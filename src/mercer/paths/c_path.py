@@ -18,8 +18,8 @@ from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
 from mercer.paths.exact_path import Trace, problem_at, trace
+from mercer.paths.exact_solution import merged_duals
 from mercer.paths.path_nodes import Nodes, nodes_of
-from mercer.paths.settlement import merged_duals
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 

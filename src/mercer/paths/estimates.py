@@ -22,7 +22,7 @@ from mercer.arrays import Flags, Floats, freeze, row_blocks
 from mercer.fitting.families.shared_docs import shared_docs
 from mercer.fitting.pipeline.fit import Fit
 from mercer.gram.gram import Gram
-from mercer.paths.settlement import Settlement, settlements
+from mercer.paths.exact_solution import ExactSolution, exact_solutions
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop
 from mercer.solvers.active_set.homotopy import FREE
@@ -203,7 +203,7 @@ class _Solved:
     """The exact solution of a two-class machine, by merged sample."""
 
     fit: Fit
-    one: Settlement
+    one: ExactSolution
     biased: bool
     signs: Floats
 
@@ -248,7 +248,7 @@ def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, .
         elif getattr(model, "slack", None) == "l2":
             instead = "soft_radius_margin and leave_one_out take slack='l2'"
         raise ValueError(f"this estimate is for SVC with slack={wanted}, not {model!r}; {instead}")
-    fit, found = settlements(model, X, y, sample_weight)
+    fit, found = exact_solutions(model, X, y, sample_weight)
     if len(found) != 1:
         raise ValueError(
             f"the estimates are for two classes, but y has {len(fit.target.labels)}; leave_one_out takes several"
@@ -265,7 +265,7 @@ def _range_of_values(gram: Gram) -> float:
     return float(gram.diagonal.max()) - least
 
 
-def _span_squares(one: Settlement) -> Floats:
+def _span_squares(one: ExactSolution) -> Floats:
     """S² of every support vector: the squared distance from the affine hull of the other free ones; else zero."""
     homotopy, squares = one.homotopy, np.zeros(one.problem.n_variables)
     squares[homotopy.order] = homotopy.distances()
@@ -275,7 +275,7 @@ def _span_squares(one: Settlement) -> Floats:
     return squares
 
 
-def _handed_over_square(one: Settlement, v: int) -> float:
+def _handed_over_square(one: ExactSolution, v: int) -> float:
     """S² of a free vector, with the hull's points that keep every α in its bounds when α_v is handed over; infinite
     where there is none."""
     problem, beta, free = one.problem, one.beta, one.homotopy.order

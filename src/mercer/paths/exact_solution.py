@@ -23,7 +23,7 @@ _ON_BOUND = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Settlement:
+class ExactSolution:
     """A problem, the merged samples it is about, and its exact solution: the active set, β and h = p − Kβ − dβ."""
 
     problem: DualProblem
@@ -57,7 +57,7 @@ def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tup
     return float(np.mean(ends)) if ends else 0.0, False
 
 
-def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[Settlement]]:
+def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[ExactSolution]]:
     """What was read, and the exact solutions on it; `model` says what to solve and, if it is fitted, where to begin."""
     if not isinstance(model, DualMachine):
         if hasattr(model, "best_estimator_"):
@@ -95,7 +95,7 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
         K = KernelRows(place)
         exact = settled(problem, K, rough.beta)
         beta = exact.beta(exact.t)
-        found.append(Settlement(problem, rows, K, exact, beta, exact.gradient(exact.t, beta)))
+        found.append(ExactSolution(problem, rows, K, exact, beta, exact.gradient(exact.t, beta)))
     return fit, found
 
 
