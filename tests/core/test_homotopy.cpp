@@ -46,7 +46,8 @@ struct Points {
     std::size_t n, d;
     Doubles x;
 
-    Points(std::size_t count, std::size_t dimensions, std::mt19937& random) : n(count), d(dimensions), x(count * dimensions) {
+    Points(std::size_t count, std::size_t dimensions, std::mt19937& random)
+        : n(count), d(dimensions), x(count * dimensions) {
         for (double& value : x) value = std::normal_distribution<>()(random);
     }
     double kernel(std::size_t i, std::size_t j, double gamma) const {  // gamma = 0: linear
@@ -110,7 +111,8 @@ void check_system(bool bordered, std::size_t most, const mercer::Threads& thread
     check();
     // 2. One by one.
     for (int k = 0; k < 60; ++k) {
-        const bool adds = inside.size() < 2 || (inside.size() < points.n && std::uniform_int_distribution<>(0, 1)(random) == 1);
+        const bool heads = std::uniform_int_distribution<>(0, 1)(random) == 1;
+        const bool adds = inside.size() < 2 || (inside.size() < points.n && heads);
         if (adds) {
             std::size_t v = 0;
             while (std::find(inside.begin(), inside.end(), v) != inside.end()) ++v;
@@ -168,7 +170,8 @@ struct Problem {
     std::shared_ptr<const mercer::HomotopyMatrix> matrix(std::shared_ptr<mercer::KernelRows> rows) const {
         Doubles diagonal(n_rows);
         for (std::size_t i = 0; i < n_rows; ++i) diagonal[i] = K[i * n_rows + i];
-        return std::make_shared<const mercer::HomotopyMatrix>(mercer::HomotopyMatrix{std::move(rows), diagonal, d, row});
+        using mercer::HomotopyMatrix;
+        return std::make_shared<const HomotopyMatrix>(HomotopyMatrix{std::move(rows), diagonal, d, row});
     }
     std::shared_ptr<const mercer::HomotopyMatrix> matrix(const mercer::Level& level) const {
         return matrix(std::make_shared<mercer::StoredKernel>(K.data(), n_rows, n_rows, level));
@@ -258,7 +261,8 @@ Doubles beta_of(Homotopy& homotopy, const mercer::Threads& threads) {
 // and the rows that were computed.
 void check_homotopies(Kind kind, const mercer::Threads& threads, std::mt19937& random, int* events, int* rows) {
     const Problem problem = random_problem(kind, 25, random);
-    auto settled = mercer::settle(problem.matrix(threads.level), problem.constant(), any_point(problem, random), threads);
+    const Doubles start = any_point(problem, random);
+    auto settled = mercer::settle(problem.matrix(threads.level), problem.constant(), start, threads);
     CHECK(settled.has_value());
     if (!settled.has_value()) return;
     CHECK(settled->t() == 1.0);
@@ -303,7 +307,8 @@ void check_homotopies(Kind kind, const mercer::Threads& threads, std::mt19937& r
     if (!again.has_value()) return;
     // 3. Without a variable, by shrinking its bounds to zero.
     if (kind == kTotal) return;
-    const auto largest = std::max_element(beta.begin(), beta.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+    const auto largest =
+        std::max_element(beta.begin(), beta.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
     const auto v = static_cast<std::size_t>(largest - beta.begin());
     Problem less = problem;
     less.lower[v] = less.upper[v] = 0.0;

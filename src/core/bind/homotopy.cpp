@@ -224,7 +224,9 @@ public:
 private:
     mercer::Homotopy held_;
 
-    void check_variable(std::int64_t v) const { check_range(&v, 1, static_cast<std::int64_t>(held_.family().n()), "v"); }
+    void check_variable(std::int64_t v) const {
+        check_range(&v, 1, static_cast<std::int64_t>(held_.family().n()), "v");
+    }
 
     const mercer::Segment& segment(const mercer::Threads& threads) {
         const mercer::Segment* const found = held_.segment(threads);
@@ -264,21 +266,21 @@ void bind_homotopy(nb::module_& m) {
     nb::exception<Stalled>(m, "Stalled", PyExc_ArithmeticError);
     nb::class_<MatrixOf>(m, "HomotopyMatrix",
                        "K + diag d: variable v belongs to row[v] of K, whose diagonal is given.\n\n"
-                       "K is `values` or, where that is None, rows(which) returns rows of it and product(c) returns K c.")
+                       "K is `values` or, where that is None, rows(which) returns rows of it and product(c) K c.")
         .def(nb::init<AnyArray, AnyArray, AnyArray, std::optional<AnyArray>, nb::object, nb::object>(), "diagonal"_a,
              "d"_a, "row"_a, "values"_a.none() = nb::none(), "rows"_a.none() = nb::none(),
              "product"_a.none() = nb::none(),
              nb::sig("def __init__(self, diagonal: NDArray[Any], d: NDArray[Any], row: NDArray[Any], values: "
                      "NDArray[Any] | None = None, rows: Any = None, product: Any = None) -> None"));
     nb::class_<FamilyOf>(m, "Family",
-                         "Targets, bounds and a total that are affine in t: arrays of two rows, values at t = 0 and slopes.")
+                         "Targets, bounds and a total that are affine in t: rows of values at t = 0, and of slopes.")
         .def(nb::init<AnyArray, AnyArray, AnyArray, std::optional<Line>>(), "p"_a, "lower"_a, "upper"_a,
              "total"_a.none());
     nb::class_<Homotopy>(m, "Homotopy",
-                         "The solutions of a family of dual problems, followed from event to event of its active set.\n\n"
-                         "maximise p(t)'b - 1/2 b'(K + diag d)b subject to lower(t) <= b <= upper(t), sum of b = total(t). "
-                         "Side -1: at the lower bound, 0: free, 1: at the upper bound. Raises Stalled where rounding "
-                         "decides the order of events.")
+                         "The solutions of a family of dual problems, followed from event to event of its active set."
+                         "\n\nmaximise p(t)'b - 1/2 b'(K + diag d)b subject to lower(t) <= b <= upper(t), sum of b = "
+                         "total(t). Side -1: at the lower bound, 0: free, 1: at the upper bound. Raises Stalled where "
+                         "rounding decides the order of events.")
         .def(nb::init<const MatrixOf&, const FamilyOf&, AnyArray, double>(), "matrix"_a, "family"_a, "side"_a, "t"_a)
         .def("advance", &Homotopy::advance, "end"_a, "recompute_far"_a,
              "Move t to the next event, before the sets change, and return True; to `end` if there is none before.\n\n"
@@ -287,9 +289,11 @@ void bind_homotopy(nb::module_& m) {
         .def("follow", &Homotopy::follow, "end"_a, "Advance and apply up to `end`.")
         .def_prop_rw("t", &Homotopy::t, &Homotopy::move_to)
         .def_prop_ro("steps", &Homotopy::steps, "Events so far.")
-        .def_prop_ro("refactorisations", &Homotopy::refactorisations, "How often the inverse was computed afresh.")
-        .def_prop_ro("side", &Homotopy::side, nb::rv_policy::move, "A copy.")
-        .def_prop_ro("order", &Homotopy::order, nb::rv_policy::move, "The free variables, in the order of their equations.")
+        .def_prop_ro("refactorisations", &Homotopy::refactorisations,
+                     "Number of times that the inverse was computed afresh.")
+        .def_prop_ro("side", &Homotopy::side, nb::rv_policy::move, "The side of each variable, a copy.")
+        .def_prop_ro("order", &Homotopy::order, nb::rv_policy::move,
+                     "The free variables, in the order of their equations.")
         .def_prop_ro("log", &Homotopy::log, "Every change so far: t, the variable, and the side it went to.")
         .def("beta", &Homotopy::beta, "t"_a, "The variables at t, in the box, as long as the sets stay the same.")
         .def("bias", &Homotopy::bias, "t"_a, "The bias; where no variable is free, the middle of its interval.")
@@ -297,14 +301,16 @@ void bind_homotopy(nb::module_& m) {
         .def("gradient", &Homotopy::gradient, "t"_a, "beta"_a,
              "p - Kb - d b at t, where the bounded ones of beta are at their bounds.")
         .def("sum_of", &Homotopy::sum_of, "factors"_a,
-             "Where the segment begins, the sum of these multiples of b there, and its slope without what is rounding.")
+             "The t where the segment begins, the sum of these multiples of b there, and its slope without rounding.")
         .def("restart", &Homotopy::restart, "Recompute what the bounded variables add to Kb.")
-        .def("with_family", &Homotopy::with_family, "family"_a, "t"_a, "A copy with these sets on the way of another family.")
+        .def("with_family", &Homotopy::with_family, "family"_a, "t"_a,
+             "A copy with these sets on the way of another family.")
         .def("fix", &Homotopy::fix, "v"_a, "side"_a, "Put a variable onto a bound.")
         .def("distances", &Homotopy::distances,
-             "Squared distances of the free variables' images from the affine hull of the others; without a total, from "
-             "their span.")
-        .def("distance", &Homotopy::distance, "v"_a, "The squared distance of v's image from the hull of the free ones.");
+             "Squared distances of the free variables' images from the affine hull of the others; without a total, "
+             "from their span.")
+        .def("distance", &Homotopy::distance, "v"_a,
+             "The squared distance of v's image from the hull of the free ones.");
     m.def("settle", &settle, "matrix"_a, "family"_a, "beta"_a,
           "The homotopy at t = 1 of the exact solution of a family that does not depend on t, from any beta.");
 }

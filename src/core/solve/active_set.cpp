@@ -11,8 +11,8 @@ namespace mercer {
 namespace {
 
 constexpr double kEps = std::numeric_limits<double>::epsilon();
-// What is left of a variable's k(x, x) beside the free ones, as a share of the terms that cancelled, below which it
-// depends on them: some hundred roundings of float64.
+// A variable depends on the free ones if they leave less of its k(x, x) than this share of the terms that cancelled:
+// some hundred roundings of float64.
 constexpr double kDependentShare = 3e-14;
 // Kernel values below this share of the largest are taken for it where variables are compared.
 constexpr double kSmallShare = 1e-8;
@@ -46,8 +46,8 @@ Doubles StoredKernel::product(const Doubles& coefficients) {
     return out;
 }
 
-ActiveSet::ActiveSet(std::shared_ptr<const HomotopyMatrix> matrix, Family family, std::vector<std::int8_t> side, double t,
-                     const Threads& threads)
+ActiveSet::ActiveSet(std::shared_ptr<const HomotopyMatrix> matrix, Family family, std::vector<std::int8_t> side,
+                     double t, const Threads& threads)
     : matrix_(std::move(matrix)), family_(std::move(family)), t_(t), side_(std::move(side)), system_(0.0) {
     kappa_.resize(n());
     for (std::size_t v = 0; v < n(); ++v) {
@@ -87,7 +87,7 @@ void ActiveSet::describe_family() {
     }
     steepest_target_ = largest(family_.p.slope);
     largest_target_ = std::max(largest(family_.p.start), steepest_target_);
-    // What is far stays far for a while only if w and the bias alone move residuals.
+    // A residual far from zero stays so for a while only if w and the bias alone move it.
     follows_near_ = n() >= kMany && !has_d_ && steepest_target_ == 0.0;
     near_.reset();
     segment_holds_ = false;
@@ -148,7 +148,7 @@ void ActiveSet::restart(const Threads& threads) {
     segment_holds_ = false;
 }
 
-// --- who depends on whom ------------------------------------------------------------------------------------------------
+// --- who depends on whom ---------------------------------------------------------------------------------------------
 
 // A variable's kernel values with the free ones, as a column of M.
 Doubles ActiveSet::column(std::size_t v) const {
@@ -204,7 +204,7 @@ double ActiveSet::distance(std::size_t v, const Threads& threads) {
     return biased() && order_.empty() ? kInfinity : std::max(0.0, split(v, threads).left);
 }
 
-// --- changes --------------------------------------------------------------------------------------------------------------
+// --- changes ---------------------------------------------------------------------------------------------------------
 
 bool ActiveSet::release(std::size_t v, const Threads& threads) {
     const KernelRow row = matrix_->kernel->rows({matrix_->row[v]}).front();
@@ -245,7 +245,7 @@ void ActiveSet::fix(std::size_t v, Side side, const Threads& threads) {
     if (order_.empty() || (near_.has_value() && !add_near(v))) near_.reset();
 }
 
-// The kernel values of a new free variable with the near ones, if there is room.
+// Adds the kernel values of a free variable with the near ones; false if they do not fit.
 bool ActiveSet::add_near_row(std::size_t place, const double* row) {
     if (place >= near_->height) return false;
     double* const to = near_->rows.data() + place * near_->width;
@@ -253,12 +253,13 @@ bool ActiveSet::add_near_row(std::size_t place, const double* row) {
     return true;
 }
 
-// One more variable whose residual is followed, if there is room.
+// Follows one more residual; false if it does not fit.
 bool ActiveSet::add_near(std::size_t v) {
     if (std::find(near_->which.begin(), near_->which.end(), v) != near_->which.end()) return true;
     const std::size_t i = near_->which.size();
     if (i >= near_->width) return false;
-    for (std::size_t j = 0; j < order_.size(); ++j) near_->rows[j * near_->width + i] = rows_[j].get()[matrix_->row_of(v)];
+    const std::size_t row = matrix_->row_of(v);
+    for (std::size_t j = 0; j < order_.size(); ++j) near_->rows[j * near_->width + i] = rows_[j].get()[row];
     near_->which.push_back(v);
     return true;
 }

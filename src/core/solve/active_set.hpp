@@ -3,8 +3,8 @@
 //     maximise  p(t)'b - 1/2 b'(K + diag d)b   subject to  lower(t) <= b <= upper(t),  sum of b = total(t),
 //
 // all of them affine functions of t. Where F is free, b_F and the bias solve
-// (K_FF + diag d_F) b_F + bias = p_F - K_FB b_B and sum of b = total. A variable that would make these equations singular
-// depends on the free ones: its row is a combination of theirs.
+// (K_FF + diag d_F) b_F + bias = p_F - K_FB b_B and sum of b = total. A variable that would make these equations
+// singular depends on the free ones: its row is a combination of theirs.
 #pragma once
 
 #include <cstddef>
@@ -116,7 +116,7 @@ public:
     ActiveSet(std::shared_ptr<const HomotopyMatrix> matrix, Family family, std::vector<std::int8_t> side, double t,
               const Threads& threads);
 
-    // These sets on the way of another family of problems with the same matrix.
+    // Puts these sets on the way of another family of problems with the same matrix.
     void change_family(Family family, double t, const Threads& threads);
 
     double t() const { return t_; }
@@ -128,7 +128,7 @@ public:
     const std::vector<Change>& log() const { return log_; }
     const FreeSystem& system() const { return system_; }
 
-    // What holds as long as the sets stay the same; null if the equations are singular.
+    // Values that hold as long as the sets stay the same; null if the equations are singular.
     const Segment* segment(const Threads& threads);
     // With no free variable, the bias in the middle of its interval.
     Segment resting(double when) const;

@@ -30,7 +30,7 @@ double ActiveSet::size_at(double when) const {
     return sum;
 }
 
-// Whether changes have cost more digits of Kb than computing it afresh would.
+// Returns whether changes have cost more digits of Kb than computing it afresh would.
 bool ActiveSet::has_drifted() const {
     const double lost = lost_.start + std::abs(t_) * lost_.slope;
     return lost > kDrift && lost > kDriftTimes * kEps * unit_ * size_at(t_);

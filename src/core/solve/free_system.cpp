@@ -19,7 +19,7 @@ constexpr double kRoundingShare = 1e-14;
 constexpr int kRefinements = 3;
 // Solves that are not checked after one that needed no refinement.
 constexpr int kUnchecked = 3;
-// What a new variable leaves of its diagonal, as a share of it, below which the next solve is checked.
+// The next solve is checked if the others leave less than this share of a new variable's diagonal.
 constexpr double kSmallPivot = 1e-6;
 // Up to this many variables elimination with row pivots is as fast as a Cholesky factor, and needs no second attempt.
 constexpr std::size_t kFewVariables = 64;

@@ -47,7 +47,7 @@ public:
     // from their span); infinite where there are none.
     Doubles distances() const;
 
-    // For each free variable how far all of them move together, to keep the equations of the others, if it is moved by 1.
+    // For each free variable, how far all of them move together to keep the others' equations if it is moved by 1.
     Doubles moves() const;
 
 private:

@@ -20,7 +20,7 @@ constexpr double kNoMove = 1e-9;
 // than kShortEvents events, twice as many are followed; where for more than kLongEvents, half as many.
 constexpr std::size_t kLeastShareNear = 16;
 constexpr std::int64_t kShortEvents = 6, kLongEvents = 24;
-// Room for variables that become free, or near, until the near ones are chosen again.
+// Variables that may become free, or near, until the near ones are chosen again.
 constexpr std::size_t kSpare = 64;
 
 }  // namespace
@@ -91,14 +91,14 @@ bool Homotopy::follow(double end, const Threads& threads) {
 
 bool Homotopy::find_event(double end, bool by_chance, Event* event) {
     struct Candidate {
-        double room, slope;
+        double slack, slope;
         std::size_t v;
         Side to;
     };
     std::vector<Candidate> falls;
     const double flat_below = flat(segment_.x_slope);
-    const auto consider = [&](double room, double slope, std::size_t v, Side to) {
-        if (slope < -flat_below) falls.push_back({std::max(room, 0.0), -slope, v, to});
+    const auto consider = [&](double slack, double slope, std::size_t v, Side to) {
+        if (slope < -flat_below) falls.push_back({std::max(slack, 0.0), -slope, v, to});
     };
     double sizes = size_at(t_);
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -117,18 +117,18 @@ bool Homotopy::find_event(double end, bool by_chance, Event* event) {
     if (falls.empty()) return false;
     const double tie = kTie + 2.0 * kEps * unit_ * sizes;
     double latest = kInfinity;
-    for (const Candidate& c : falls) latest = std::min(latest, (c.room + tie) / c.slope);
+    for (const Candidate& c : falls) latest = std::min(latest, (c.slack + tie) / c.slope);
     const Candidate* best = nullptr;
     std::uint32_t among = 0;
     for (const Candidate& c : falls) {
-        if (c.room / c.slope > latest) continue;
+        if (c.slack / c.slope > latest) continue;
         ++among;
         random_ = random_ * 1664525U + 1013904223U;
         const bool take = by_chance ? (random_ >> 8) % among == 0 : best == nullptr || c.slope > best->slope;
         if (take) best = &c;
     }
-    if (best == nullptr) return false;  // every room is infinite
-    const double step = best->room / best->slope;
+    if (best == nullptr) return false;  // every slack is infinite
+    const double step = best->slack / best->slope;
     if (t_ + step >= end) return false;
     *event = {t_ + step, best->v, best->to};
     return true;
@@ -180,7 +180,7 @@ Homotopy::Meeting Homotopy::find_meeting(double end, double* when, std::size_t* 
     }
 }
 
-// Whether no residual but the near ones can change its sign before `end`; then that far is used up.
+// Uses up what w and the bias may move until `end`; false if a residual that is not near could change its sign before.
 bool Homotopy::stays_near(double end) {
     const double step = end - t_;
     near_->w -= segment_.speed * step;
@@ -249,7 +249,8 @@ bool Homotopy::enter(std::size_t v, const Threads& threads) {
     const double reach = std::isfinite(end_) ? end_ - t_ : std::max(std::abs(t_), 1.0);
     std::size_t place = v;
     if (segment_.partial) {
-        place = static_cast<std::size_t>(std::find(segment_.near.begin(), segment_.near.end(), v) - segment_.near.begin());
+        const auto& near = segment_.near;
+        place = static_cast<std::size_t>(std::find(near.begin(), near.end(), v) - near.begin());
     }
     if (std::abs(segment_.rho_slope[place]) * reach <= kStill) {
         still_[v] = true;

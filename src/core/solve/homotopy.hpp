@@ -1,12 +1,13 @@
 // From one solution of a family of dual problems to another, one event after the other (solve/active_set.hpp).
 //
-// While the set of free variables stays the same, b, the bias and the residuals r = p - Kb - d b - bias are affine in t.
-// The next event is where a free variable reaches a bound, or where the residual of a bounded one would change its sign:
+// While the set of free variables stays the same, b, the bias and the residuals r = p - Kb - d b - bias are affine in
+// t. The next event is where a free variable reaches a bound, or where the residual of a bounded one would change its
+// sign:
 //
 //     at its lower bound: r <= 0        free: r = 0        at its upper bound: r >= 0
 //
-// With an equality a single free variable is what the others leave of the sum. Where that is one of its bounds it is put
-// there: all are bounded, the bias has an interval, and the next event is where that closes.
+// With an equality a single free variable is what the others leave of the sum. Where that is one of its bounds it is
+// put there: all are bounded, the bias has an interval, and the next event is where that closes.
 //
 // A variable that would make the equations singular never becomes free (Sentelle, Anagnostopoulos and Georgiopoulos,
 // 2016). Its row is a combination of the free ones' rows. Moving it, and the free ones against it, changes no residual;
@@ -25,8 +26,8 @@ public:
     // kStalled: rounding decides the order of events, or the equations are singular.
     enum class Next { kEvent, kEnd, kStalled };
 
-    // Moves t to the next event, before the sets change, or to `end` if there is none before. `recompute_far`: before an
-    // event at more than twice t, recompute Kb; slopes that are zero but for rounding would bring about such events.
+    // Moves t to the next event, before the sets change, or to `end` if there is none before. `recompute_far`: before
+    // an event at more than twice t, recompute Kb; slopes that are zero but for rounding would bring about such events.
     Next advance(double end, bool recompute_far, const Threads& threads);
 
     // Changes the sets as the event that advance() found wants it; false if that shows that rounding decides.
@@ -35,8 +36,8 @@ public:
     // advance() and apply() up to `end`; false if rounding decides.
     bool follow(double end, const Threads& threads);
 
-    // Where an equality and one free variable leave that variable at a bound, now and (`onwards`) further on, puts it
-    // there. With bounds of 0 and C that is always so; with other bounds or another total it may be inside them.
+    // Puts a single free variable onto a bound where the equality leaves it there, now and (`onwards`) further on. With
+    // bounds of 0 and C that is always so; with other bounds or another total it may be inside them.
     void rest(bool onwards, const Threads& threads);
 
     std::int64_t steps() const { return steps_; }

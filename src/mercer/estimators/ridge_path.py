@@ -35,8 +35,8 @@ from mercer.solvers.least_squares.spectrum import Judge, PathValues, SpectralFit
 
 @dataclass(frozen=True, eq=False)
 class PathSource:
-    """What a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the training
-    samples, where those are kept.
+    """The parts a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the
+    training samples, where those are kept.
 
     `member`, `y` and `weight` are of each training row the sample in X that it is, its target, and its weight with that
     of its class; `names` are those of the features.
@@ -169,7 +169,7 @@ class RidgePath(PlotMethods):
         return self._source.fitted(lam, X, y, sample_weight)
 
     def predict(self, X: Data) -> Floats:
-        """What the machine of each λ says of new samples, from one more decomposition: hold-out errors of the path.
+        """Predict new samples with the machine of each λ, from one more decomposition: hold-out errors of the path.
 
         For a regressor, or a classifier's f: `np.argmin(((path.predict(X) - y) ** 2).mean(axis=1))` is the best λ on
         held-out samples with one output.
@@ -306,7 +306,7 @@ class _ChoosesLam(LeastSquaresMachine):
     # --- λ -----------------------------------------------------------------------------------------------------------
 
     def _given_lams(self) -> int | Floats:
-        """How many λ are wanted, or which."""
+        """The values of λ, or their number."""
         if self.lams is None:
             return 50
         if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
@@ -320,11 +320,11 @@ class _ChoosesLam(LeastSquaresMachine):
         return np.sort(np.array(checked))
 
     def _judge(self, problem: LeastSquares) -> Judge | None:
-        """What else to make of the leave-one-out residuals."""
+        """A function of the leave-one-out residuals for the score, if it needs one."""
         return None
 
     def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
-        """What is minimised over λ."""
+        """The score of each λ, of which the least is best."""
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 

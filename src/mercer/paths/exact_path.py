@@ -36,7 +36,7 @@ _EPS = float(np.finfo(float).eps)
 
 @dataclass(eq=False)
 class Trace:
-    """The breakpoints, and what was seen at each."""
+    """The breakpoints of a path, and the values at each."""
 
     problem: DualProblem  # at C = 1
     gram: Gram
@@ -54,7 +54,7 @@ class Trace:
     constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
 
     def columns(self) -> dict[str, Any]:
-        """What was seen at the breakpoints, by the names that CPath has for it."""
+        """Values at the breakpoints, by the names of CPath's attributes."""
         table = np.array(self.seen).reshape(-1, 5)
         with np.errstate(divide="ignore"):
             margin = 1 / np.sqrt(np.maximum(table[:, 3], 0.0))
@@ -193,7 +193,7 @@ def _beyond(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy
 
 
 class _Watch:
-    """What happens at every event: values are noted, optimality is checked now and then, limits are kept."""
+    """An observer of every event: it notes values, checks optimality now and then, and keeps limits."""
 
     def __init__(self, found: Trace, K: KernelRows, stop: Stop) -> None:
         self.found, self.K, self.stop = found, K, stop
@@ -234,7 +234,7 @@ class _Watch:
             self.found.end, self.found.stop_reason = resolved, "rounding floor"
 
     def _resolved(self, path: Homotopy) -> float:
-        """Up to which C of a segment float64 can tell tol from its own rounding: Σα is linear there."""
+        """The largest C of a segment at which float64 can tell tol from its own rounding: Σα is linear there."""
         begin, now, slope = path.sum_of(np.sign(self.found.problem.p))
         return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - now) / slope
 

@@ -58,7 +58,7 @@ def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tup
 
 
 def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[ExactSolution]]:
-    """What was read, and the exact solutions on it; `model` says what to solve and, if it is fitted, where to begin."""
+    """Read the samples and solve every problem exactly; a fitted `model` also says where to begin."""
     if not isinstance(model, DualMachine):
         if hasattr(model, "best_estimator_"):
             raise TypeError(
@@ -100,7 +100,7 @@ def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit
 
 
 def _is_other(problem: DualProblem) -> bool:
-    """Whether there are several b, a sum that depends on the samples, or a bound that is infinite."""
+    """Return whether there are several b, a sum that depends on the samples, or an infinite bound."""
     bounds = np.maximum(np.abs(problem.lower), np.abs(problem.upper))[problem.d == 0]
     return len(problem.totals) > 1 or bool(problem.totals.any()) or not np.isfinite(bounds).all()
 

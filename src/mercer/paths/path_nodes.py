@@ -68,7 +68,7 @@ class Nodes:
         return self.nodes[-1].C
 
     def columns(self) -> dict[str, Any]:
-        """What was found at the fits, by the names that CPath has for it."""
+        """Values at the fits, by the names of CPath's attributes."""
         free, bounded, norms, intercepts = [], [], [], []
         for node in self.nodes:
             here = problem_at(self.problem, node.C)

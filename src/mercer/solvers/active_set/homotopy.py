@@ -45,7 +45,7 @@ class KernelRows:
 
     @cached_property
     def whole(self) -> Floats | None:
-        """All of K, if there is room: the rest of the budget is for the rows and the system of the free variables."""
+        """All of K if it fits; the rest of the budget is for the rows and the system of the free variables."""
         if not self._keep or 8 * self.n**2 > 0.6 * self.gram.budget:
             return None
         return np.ascontiguousarray(self.gram.full(np.float64), dtype=np.float64)
