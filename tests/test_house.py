@@ -188,7 +188,7 @@ def test_nothing_above_gram_looks_inside_one() -> None:
 TAKES_K = {
     "solvers/qp.py": "a package of others solves it",
     "solvers/ranking.py": "differences of its rows are factored, of other pairs at every step",
-    "solvers/active_set/sets.py": "rows are read one at a time, in an order that is known only then",
+    "solvers/active_set/homotopy.py": "rows are read one at a time, in an order that is known only then",
     "fitting/families/kernel_weights.py": "kernels are added up with weights that change",
     "solvers/dual/certified.py": "it is one block of a small problem",
     "solvers/dual/decomposition.py": "it is one block of a small problem",

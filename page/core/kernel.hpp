@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "free_system.hpp"
-
 namespace mercer::page {
+
+using Vector = std::vector<double>;
 
 enum Kind { kLinear, kPolynomialKind, kGaussianKind, kLaplacianKind };
 

@@ -2,6 +2,8 @@
 #include "simd/level.hpp"
 
 #include "simd/cholesky_tiles.hpp"
+#include "simd/homotopy_passes.hpp"
+#include "simd/linear_passes.hpp"
 #include "simd/smo_passes.hpp"
 #include "simd/tiles.hpp"
 
@@ -13,6 +15,8 @@ constinit const Level level_plain = {
     .smo_double = smo_passes<double>(),
     .tiles_double = tiles<double>(),
     .cholesky_double = cholesky_tiles<double>(),
+    .linear_double = linear_passes<double>(),
+    .homotopy = homotopy_passes(),
 };
 
 }  // namespace mercer

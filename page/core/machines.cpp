@@ -25,10 +25,10 @@ constexpr double kGood = 1e-5;
 // Pair steps for each variable: before another way is tried, at the beginning of a path, where all else failed, and in a
 // round of the hard margin.
 constexpr std::int64_t kRoughSteps = 12, kFirstSteps = 200, kFineSteps = 500, kHardSteps = 300;
-// Where a path begins: prices at which pair steps are few, in units of 1/max k(x, x).
-constexpr double kFirstPrice = 0.1;
-// Prices beyond which no margin is sought, in the same unit.
-constexpr double kLastPrice = 1e9;
+// Where a path begins: a C at which pair steps are few, in units of 1/max k(x, x).
+constexpr double kFirstC = 0.1;
+// The C beyond which no margin is sought, in the same unit.
+constexpr double kLastC = 1e9;
 // The bounds of mercer/solvers/dual/hulls.py: what rounding can leave of two equal points, the first tolerance as a
 // share of K, its factor, and the last.
 constexpr double kRoundingShare = 16.0 * kEps, kFirstTol = 1e-2, kTolFactor = 1e-2, kHardTol = 1e-10;
@@ -47,18 +47,16 @@ SmoResult pair_steps(const Problem& problem, double tol, std::int64_t most, Vect
         }
         kernel = wide.data();
     }
-    std::vector<std::int64_t> which(problem.row.begin(), problem.row.end());
     const Vector d(n, 0.0);
     Vector u(n, 0.0);
     for (std::size_t v = 0; v < n; ++v) {
         if ((*beta)[v] == 0.0) continue;
-        const double* const row = kernel + static_cast<std::size_t>(which[v]) * n;
+        const double* const row = kernel + static_cast<std::size_t>(problem.row[v]) * n;
         for (std::size_t w = 0; w < n; ++w) u[w] += (*beta)[v] * row[w];
     }
-    Poll poll;
     const StoredProblem<double> stored{.kernel = kernel,
                                        .stride = static_cast<std::ptrdiff_t>(n),
-                                       .which = which.data(),
+                                       .which = problem.row.data(),
                                        .q = static_cast<std::int64_t>(n),
                                        .p = problem.p.data(),
                                        .beta = beta->data(),
@@ -68,7 +66,7 @@ SmoResult pair_steps(const Problem& problem, double tol, std::int64_t most, Vect
                                        .d = d.data(),
                                        .group = problem.group.data()};
     const SmoStop stop{tol, most * static_cast<std::int64_t>(n), kInfinity};
-    return solve_stored(stored, stop, level_plain, poll);
+    return solve_stored(stored, stop, one_thread().level, one_thread().poll);
 }
 
 Vector times(const Problem& problem, const Vector& coefficients) {
@@ -88,7 +86,6 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
     const Vector coefficients = problem.coefficients(beta);
     const Vector u = times(problem, coefficients), error = rounding(part.points(), terms, coefficients);
     const Vector d(problem.n(), 0.0);
-    const std::vector<std::int64_t> row(problem.row.begin(), problem.row.end());
     Vector reach(problem.m);
     for (std::size_t i = 0; i < problem.m; ++i) {
         reach[i] = std::sqrt(std::abs(problem.kernel[i * problem.m + i])) * (1.0 + 1e-6);
@@ -97,7 +94,7 @@ Certificate certify(const Part& part, const Problem& problem, const std::vector<
                        problem.lower.data(),
                        problem.upper.data(),
                        d.data(),
-                       row.data(),
+                       problem.row.data(),
                        problem.group.data(),
                        beta.data(),
                        static_cast<std::int64_t>(problem.n()),
@@ -208,6 +205,12 @@ Problem hulls(const Problem& problem) {
 
 }  // namespace
 
+const Threads& one_thread() {
+    static Poll poll;
+    static const Threads threads{1, level_plain, poll};
+    return threads;
+}
+
 Vector Problem::coefficients(const Vector& beta) const {
     Vector out(m, 0.0);
     for (std::size_t v = 0; v < n(); ++v) out[static_cast<std::size_t>(row[v])] += beta[v];
@@ -215,27 +218,20 @@ Vector Problem::coefficients(const Vector& beta) const {
 }
 
 Family Problem::family() const {
-    Family out;
-    for (std::size_t v = 0; v < n(); ++v) {
-        out.p.push_back({p[v], 0.0});
-        out.lower.push_back({lower[v], 0.0});
-        out.upper.push_back({upper[v], 0.0});
-    }
-    out.total = {totals[0], 0.0};
-    out.row = &row;
-    out.kernel = kernel.data();
-    out.n_rows = m;
-    return out;
+    const Vector zeros(n(), 0.0);
+    return {{p, zeros}, {lower, zeros}, {upper, zeros}, {totals[0], 0.0}, true};
 }
 
 Family Problem::in_bounds() const {
-    Family out = family();
-    for (std::size_t v = 0; v < n(); ++v) {
-        out.lower[v] = {0.0, lower[v]};
-        out.upper[v] = {0.0, upper[v]};
-    }
-    out.total = {0.0, totals[0]};
-    return out;
+    const Vector zeros(n(), 0.0);
+    return {{p, zeros}, {zeros, lower}, {zeros, upper}, {0.0, totals[0]}, true};
+}
+
+std::shared_ptr<const HomotopyMatrix> Problem::matrix() const {
+    Vector diagonal(m);
+    for (std::size_t i = 0; i < m; ++i) diagonal[i] = kernel[i * m + i];
+    auto rows = std::make_shared<StoredKernel>(kernel.data(), m, m, one_thread().level);
+    return std::make_shared<const HomotopyMatrix>(HomotopyMatrix{std::move(rows), std::move(diagonal), Vector(n(), 0.0), row});
 }
 
 Vector Problem::feasible_start() const {
@@ -278,7 +274,7 @@ Problem rows_of(std::size_t variables, Vector kernel, std::size_t m) {
     out.totals = {0.0};
     out.kernel = std::move(kernel);
     out.m = m;
-    for (std::size_t v = 0; v < variables; ++v) out.row.push_back(static_cast<int>(v % m));
+    for (std::size_t v = 0; v < variables; ++v) out.row.push_back(static_cast<std::int64_t>(v % m));
     return out;
 }
 
@@ -330,10 +326,24 @@ bool all_finite(const Vector& x) {
     return std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value); });
 }
 
-// The solution for bounds `price` times those of `unit`, by the path from a small price: pair steps at a large one take
+// The variables where the homotopy is; false if its equations are singular.
+bool beta_of(Homotopy* homotopy, Vector* beta) {
+    const Segment* const segment = homotopy->segment(one_thread());
+    if (segment == nullptr) return false;
+    *beta = homotopy->beta(homotopy->t(), *segment, one_thread());
+    return all_finite(*beta);
+}
+
+// The exact solution from a point in the box; false where rounding decides.
+bool settle_at(const Problem& problem, const Vector& start, Vector* beta) {
+    std::optional<Homotopy> settled = settle(problem.matrix(), problem.family(), start, one_thread());
+    return settled.has_value() && beta_of(&*settled, beta);
+}
+
+// The solution for bounds C times those of `unit`, by the path from a small C: pair steps at a large one take
 // long where a path of a few hundred events does not.
-bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t* steps) {
-    const double first = std::min(price, kFirstPrice / largest_diagonal(unit));
+bool solve_by_path(const Problem& unit, double C, Vector* beta, std::int64_t* steps) {
+    const double first = std::min(C, kFirstC / largest_diagonal(unit));
     Problem small = unit;
     for (std::size_t v = 0; v < unit.n(); ++v) {
         small.lower[v] = first * unit.lower[v];
@@ -341,14 +351,15 @@ bool solve_by_path(const Problem& unit, double price, Vector* beta, std::int64_t
     }
     Vector rough = small.feasible_start();
     *steps += pair_steps(small, kRough, kFirstSteps, &rough).steps;
-    std::vector<std::int8_t> side;
-    if (!settle(small.family(), rough, &side, beta)) return false;
-    Walk walk(unit.in_bounds(), side, first);
-    std::size_t events = 0;
-    const std::size_t most = 60 * unit.n() + 2000;
-    if (!walk.go(price, [&](const Walk&, const Segment&) { return ++events > most; }) || walk.t < price) return false;
-    *beta = walk.beta_here();
-    return all_finite(*beta);
+    std::optional<Homotopy> path = settle(small.matrix(), small.family(), rough, one_thread());
+    if (!path.has_value()) return false;
+    path->change_family(unit.in_bounds(), first, one_thread());
+    for (std::size_t left = 60 * unit.n() + 2000; left > 0; --left) {
+        const Homotopy::Next next = path->advance(C, true, one_thread());
+        if (next == Homotopy::Next::kEnd) return beta_of(&*path, beta);
+        if (next == Homotopy::Next::kStalled || !path->apply(one_thread())) return false;
+    }
+    return false;
 }
 
 }  // namespace
@@ -359,21 +370,19 @@ void solve(Part* part, const std::vector<Term>& terms) {
     const SmoResult begun = pair_steps(problem, kRough, kRoughSteps, &rough);
     part->steps = begun.steps;
     part->exact = true;
-    std::vector<std::int8_t> side;
-    if (begun.reason == StopReason::converged && settle(problem.family(), rough, &side, &beta) &&
-        all_finite(beta)) {
+    if (begun.reason == StopReason::converged && settle_at(problem, rough, &beta)) {
         conclude(part, terms, beta);
         if (part->proof.violation <= kGood) return;
     }
-    if (problem.totals[0] == 0.0) {  // bounds that are multiples of one price
+    if (problem.totals[0] == 0.0) {  // bounds that are multiples of one C
         Problem unit = problem;
-        double price = 0.0;
-        for (std::size_t v = 0; v < problem.n(); ++v) price = std::max(price, problem.upper[v]);
+        double C = 0.0;
+        for (std::size_t v = 0; v < problem.n(); ++v) C = std::max(C, problem.upper[v]);
         for (std::size_t v = 0; v < problem.n(); ++v) {
             unit.lower[v] = problem.lower[v] < 0.0 ? -1.0 : 0.0;
             unit.upper[v] = problem.upper[v] > 0.0 ? 1.0 : 0.0;
         }
-        if (solve_by_path(unit, price, &beta, &part->steps)) {
+        if (solve_by_path(unit, C, &beta, &part->steps)) {
             Part other = *part;
             conclude(&other, terms, beta);
             if (part->beta.empty() || other.proof.violation <= part->proof.violation) *part = std::move(other);
@@ -458,14 +467,13 @@ void solve_hard_margin(Part* part, const std::vector<Term>& terms) {
             sum += std::abs(scaled[i]);
         }
         widen(10.0 * sum);
-        std::vector<std::int8_t> side;
-        if (settle(wide.family(), scaled, &side, &exact)) try_out(exact);
+        if (settle_at(wide, scaled, &exact)) try_out(exact);
     }
     if (part->verdict == -1) {
         widen(1.0);
-        if (solve_by_path(wide, kLastPrice / typical, &exact, &part->steps)) try_out(exact);
+        if (solve_by_path(wide, kLastC / typical, &exact, &part->steps)) try_out(exact);
     }
-    widen(kLastPrice / typical);
+    widen(kLastC / typical);
     part->hulls = beta;
     if (part->verdict != 1) {
         part->beta.assign(beta.size(), 0.0);

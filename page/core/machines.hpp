@@ -2,25 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "kernel.hpp"
-#include "walk.hpp"
+#include "solve/homotopy.hpp"
 
 namespace mercer::page {
 
 // maximise p'b - 1/2 b'Kb subject to lower <= b <= upper and a sum for each group; K is that of m points.
 struct Problem {
     Vector p, lower, upper, totals;
-    std::vector<int> row;  // of each variable
+    std::vector<std::int64_t> row;  // of each variable
     std::vector<std::int32_t> group;
     Vector kernel;
     std::size_t m;
 
     std::size_t n() const { return p.size(); }
     Vector coefficients(const Vector& beta) const;
-    Family family() const;      // constant in t; one group only
-    Family in_bounds() const;   // with bounds and total times t
+    Family family() const;     // constant in t; one group only
+    Family in_bounds() const;  // with bounds and total times t
+    std::shared_ptr<const HomotopyMatrix> matrix() const;  // which refers to this problem's kernel
     Vector feasible_start() const;
 };
 
@@ -52,6 +54,9 @@ struct Part {
 Problem soft_margin(const Vector& y, double C, Vector kernel);
 Problem tube(const Vector& y, double C, double epsilon, Vector kernel);
 Problem one_class(std::size_t n, double nu, Vector kernel);
+
+// One thread, WebAssembly's instructions, and nobody who could interrupt.
+const Threads& one_thread();
 
 void solve(Part* part, const std::vector<Term>& terms);
 void solve_hard_margin(Part* part, const std::vector<Term>& terms);

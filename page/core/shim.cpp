@@ -110,6 +110,8 @@ void spread(const Part& part, const Vector& of_rows, double* out) {
 }  // namespace mercer::page
 
 using namespace mercer::page;
+using mercer::Homotopy;
+using mercer::Segment;
 
 extern "C" {
 
@@ -267,65 +269,53 @@ PAGE_EXPORT("follow") int follow(int k, double from, double to) {
         first.problem.upper[v] = from * unit.upper[v];
     }
     solve(&first, session.terms);
-    std::vector<std::int8_t> side;
-    Vector beta;
-    if (!settle(first.problem.family(), first.beta, &side, &beta)) return 0;
-    Walk walk(unit.in_bounds(), side, from);
+    std::optional<Homotopy> path = settle(first.problem.matrix(), first.problem.family(), first.beta, one_thread());
+    if (!path.has_value()) return 0;
+    path->change_family(unit.in_bounds(), from, one_thread());
     double begun = from;
     std::size_t events = 0;
     // Sums of coefficients from which on f's rounding is more than a millionth.
     double largest = 0.0;
     for (std::size_t i = 0; i < unit.m; ++i) largest = std::max(largest, unit.kernel[i * unit.m + i]);
     const double most = 1e-6 / (8.0 * 0x1p-52 * std::max(largest, 1e-300));
-    session.path_end = 1;
-    const auto note = [&](const Walk& at, const Segment& known, double end) {
+    // Notes what lies between the last event and `end`; false where f's rounding is too large.
+    const auto note = [&](const Segment& known, double end) {
         if (!(end > begun * (1.0 + 1e-12))) return true;
-        const bool rests = at.order.empty();
-        const Segment segment = rests ? at.resting(end) : known;
+        const bool rests = path->order().empty();
+        const Segment segment = rests ? path->resting(end) : known;
         PathSegment own;
         own.from = begun;
         own.to = end;
-        const Vector last = at.beta(end, segment);
-        own.begin = unit.coefficients(at.beta(begun, segment));
+        const Vector last = path->beta(end, segment, one_thread());
+        own.begin = unit.coefficients(path->beta(begun, segment, one_thread()));
         own.end = unit.coefficients(last);
-        own.b_begin = rests ? at.resting(begun).b.start : segment.b_at(begun);
+        own.b_begin = rests ? path->resting(begun).b.start : segment.b_at(begun);
         own.b_end = segment.b_at(end);
-        own.free = static_cast<int>(at.order.size());
+        own.free = static_cast<int>(path->order().size());
         own.bounded = 0;
         double size = 0.0;
         for (std::size_t v = 0; v < last.size(); ++v) {
             size += std::abs(last[v]);
-            own.bounded += last[v] != 0.0 && at.side[v] != kFree;
+            own.bounded += last[v] != 0.0 && path->side()[v] != mercer::kFree;
         }
-        // (Kb)_v = p_v - bias - rho_v
-        own.energy = 0.0;
-        for (std::size_t v = 0; v < last.size(); ++v) {
-            const double rho = segment.rho[v] + (end - segment.t) * segment.rho_slope[v];
-            own.energy += last[v] * (at.family.p[v].at(end) - own.b_end - rho);
-        }
+        own.energy = path->energy(end, segment);
         begun = end;
         session.path.push_back(std::move(own));
         return size <= most;
     };
-    const auto seen = [&](const Walk& at, const Segment& segment) {
-        if (++events > kMostEvents) {
-            session.path_end = 3;
-            return true;
-        }
-        if (!note(at, segment, at.t)) {
+    while (session.path_end == 0) {
+        const Homotopy::Next next = path->advance(to, true, one_thread());
+        if (next == Homotopy::Next::kEnd) {
+            path->move_to(begun);
+            if (const Segment* const last = path->segment(one_thread())) note(*last, to);
+            session.path_end = 1;
+        } else if (next == Homotopy::Next::kStalled) {
             session.path_end = 2;
-            return true;
+        } else if (++events > kMostEvents) {
+            session.path_end = 3;
+        } else if (!note(*path->segment(one_thread()), path->t()) || !path->apply(one_thread())) {
+            session.path_end = 2;
         }
-        return false;
-    };
-    if (!walk.go(to, seen)) {
-        session.path_end = 2;
-        return 2;
-    }
-    if (session.path_end == 1) {
-        walk.t = begun;
-        Segment last;
-        if (walk.segment(&last)) note(walk, last, to);
     }
     return session.path_end;
 }

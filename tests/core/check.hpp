@@ -23,6 +23,7 @@ void test_row_passes();
 void test_dispatch();
 void test_blocks();
 void test_working_set();
+void test_homotopy();
 void test_joint();
 void test_linear();
 void test_doubled();

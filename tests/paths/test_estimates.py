@@ -8,9 +8,8 @@ import pytest
 from mercer import SVC, SVR
 from mercer.paths import estimates, leave_one_out, radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.estimates import ball_square
-from mercer.paths.settlement import Settlement, settlements
-from mercer.solvers.active_set.sets import FREE
-from mercer.solvers.active_set.walk import Walk
+from mercer.paths.exact_solution import exact_solutions
+from mercer.solvers.active_set.homotopy import FREE, path_at
 from reference.path_problems import random_problem
 
 
@@ -50,12 +49,12 @@ def test_a_free_vector_may_have_no_weight(last, monkeypatch):
     without it nothing changes, so it is no suspect."""
     X, y = np.array([[-1.0, 0.0], [1.0, 0.0], [1.0, 2.0]]), [0, 1, 1]
     model = SVC(kernel="linear", C=10.0)
-    fit, (one,) = settlements(model, X, y, None)
+    fit, (one,) = exact_solutions(model, X, y, None)
     signs, rows = one.problem.p, np.asarray(fit.merged.first)
     alpha = np.array([0.5, 0.5, last])[rows]
-    walk = Walk(one.walk.family, one.walk.K, np.full(3, FREE, dtype=np.int8), 1.0)
-    segment = replace(walk.segment(), x=np.column_stack([signs * alpha, np.zeros(3)]))
-    monkeypatch.setattr(estimates, "settlements", lambda *_: (fit, [Settlement(one.problem, one.rows, walk, segment)]))
+    homotopy = path_at(one.problem, one.K, np.full(3, FREE, dtype=np.int8), 1.0)
+    one = replace(one, homotopy=homotopy, beta=signs * alpha, h=homotopy.gradient(1.0, signs * alpha))
+    monkeypatch.setattr(estimates, "exact_solutions", lambda *_: (fit, [one]))
     assert not span_bound(model, X, y).suspects[2]
     assert not leave_one_out(model, X, y).wrong[2]
 

@@ -15,6 +15,7 @@ void bind_cholesky(nb::module_& m);
 void bind_doubled(nb::module_& m);
 void bind_dual_findings(nb::module_& m);
 void bind_findings(nb::module_& m);
+void bind_homotopy(nb::module_& m);
 void bind_joint(nb::module_& m);
 void bind_kept_values(nb::module_& m);
 void bind_linear(nb::module_& m);
@@ -62,6 +63,7 @@ NB_MODULE(_core, m) {
     bind_doubled(m);
     bind_dual_findings(m);
     bind_findings(m);
+    bind_homotopy(m);
     bind_joint(m);
     bind_kept_values(m);
     bind_linear(m);

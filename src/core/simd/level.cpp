@@ -4,6 +4,7 @@
 #include "simd/cholesky_tiles.hpp"
 #include "simd/combine_passes.hpp"
 #include "simd/doubled_passes.hpp"
+#include "simd/homotopy_passes.hpp"
 #include "simd/joint_passes.hpp"
 #include "simd/linear_passes.hpp"
 #include "simd/normal_tiles.hpp"
@@ -40,6 +41,7 @@ constinit const Level MERCER_JOIN(level_, MERCER_LEVEL) = {
     linear_passes<double>(),
     combine_passes<float>(),
     combine_passes<double>(),
+    homotopy_passes(),
     shapley_passes(),
     doubled_passes()};
 

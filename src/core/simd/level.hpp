@@ -175,6 +175,13 @@ struct CombinePasses {
                     double* out, std::int64_t out_stride);
 };
 
+// Rows of kernel values of the free variables of an active set (solve/active_set.hpp).
+struct HomotopyPasses {
+    // to_first += sum over rows j of first[j] rows[j], and to_second with second, n columns each.
+    void (*add_rows)(const double* const* rows, std::int64_t count, const double* first, const double* second,
+                     std::int64_t n, double* to_first, double* to_second);
+};
+
 // For Shapley values of product kernels (explain/shapley.hpp): rows against vectors, one of these per lane.
 enum Rate { kSquareRate, kAbsoluteRate, kChi2Rate, kDotRate, kRates };
 inline constexpr int kMaxSeries = 17;  // coefficients of a power series
@@ -281,6 +288,7 @@ struct Level {
     LinearPasses<double> linear_double;
     CombinePasses<float> combine_float;
     CombinePasses<double> combine_double;
+    HomotopyPasses homotopy;
     ShapleyPasses shapley;
     DoubledPasses doubled;
 };

@@ -20,16 +20,17 @@ from mercer.fitting.families.least_squares_machine import (
     LeastSquaresRegressor,
     checked_lam,
 )
-from mercer.fitting.pipeline.fit import Fit
+from mercer.fitting.pipeline.fit import Fit, read_samples
 from mercer.fitting.pipeline.machine import kernel_of
 from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.fitting.reports.coefficients import expansion_of
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.parameters import one_of
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.shared_docs import shared_docs
-from mercer.solvers.least_squares.spectrum import Judge, PathValues, best_of, solve_path
+from mercer.solvers.least_squares.spectrum import Judge, PathValues, SpectralFit, best_of, solve_path, spectrum_of
 
 if TYPE_CHECKING:
     from mercer.displays import PathDisplay
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathSource:
-    """What a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the training
-    samples, where those are kept.
+    """The parts a path makes machines of: one that is not fitted, its parameters at this point of the grid, and the
+    training samples, where those are kept.
 
     `member`, `y` and `weight` are of each training row the sample in X that it is, its target, and its weight with that
     of its class; `names` are those of the features.
@@ -53,30 +54,35 @@ class PathSource:
     names: Any = None
 
     def of_every(self, lams: Floats, X: Data) -> Floats:
-        """f of each λ at new samples: with W½KW½ = QΛQ', (K + λW⁻¹)⁻¹ = W½Q(Λ + λ)⁻¹Q'W½."""
-        model = self.fitted(float(lams[-1]), None, None, None)
-        Y = np.where(self.y[:, None] == model.classes_, 1.0, -1.0) if hasattr(model, "classes_") else self.y
-        Y = Y[:, 1:] if hasattr(model, "classes_") and len(model.classes_) == 2 else Y.reshape(len(self.y), -1)
-        kernel, root = model.kernel_, np.sqrt(self.weight)
-        values, Q = np.linalg.eigh(root[:, None] * kernel(self.X)[np.ix_(self.member, self.member)] * root)
-        left = Q.T @ (root[:, None] * np.column_stack([Y, np.ones(len(Y))]))
-        new = (kernel(X, self.X)[:, self.member] * root) @ Q
-        out = np.empty((len(lams), len(new), Y.shape[1]))
-        for k, lam in enumerate(lams):
-            scaled = left / (np.maximum(values, 0.0) + lam)[:, None]
-            sums = left[:, -1] @ scaled
-            b = sums[:-1] / sums[-1] if model.bias else np.zeros(Y.shape[1])
-            out[k] = new @ (scaled[:, :-1] - scaled[:, -1:] * b) + b
-        return out[:, :, 0] if np.ndim(self.y) == 1 and out.shape[2] == 1 else out
+        """f of each λ at new samples, from one decomposition of K and one pass over its values at these samples."""
+        machine = self._machine(float(lams[-1]))
+        fit = Fit.of(machine, take(self.X, self.member), self.y, self.weight)
+        if self.names is not None:
+            machine.feature_names_in_ = self.names
+        (task,) = machine._tasks(fit)
+        problem, gram = task.problem, fit.gram()
+        spectral = SpectralFit(problem, spectrum_of(gram, problem))
+        C = np.hstack([spectral.coefficients(lam) for lam in lams.tolist()])
+        b = np.zeros(C.shape[1])
+        if problem.bias:
+            b = problem.total @ (np.tile(problem.mean, len(lams)) - gram.products(C)) / problem.mass
+        expansion = expansion_of(fit, C, b)
+        f = expansion(read_samples(machine, X, expansion.kernel, reset=False), fit.limits.n_threads)
+        out = f.reshape(len(f), len(lams), problem.n_outputs).transpose(1, 0, 2)
+        return np.ascontiguousarray(out[:, :, 0] if np.ndim(self.y) == 1 and problem.n_outputs == 1 else out)
+
+    def _machine(self, lam: float) -> Any:
+        """The machine at one λ, not fitted, for the samples that are kept."""
+        model = clone(self.machine).set_params(lam=lam, **self.params)
+        if "class_weight" in model.get_params(deep=False):  # which the weights hold already
+            model.set_params(class_weight=None)
+        return model
 
     def fitted(self, lam: float, X: Data | None, y: ArrayLike | None, sample_weight: Weights) -> Any:
         """The machine at one λ, on these samples, or on those that are kept."""
-        model = clone(self.machine).set_params(lam=lam, **self.params)
         if X is not None:
-            return model.fit(X, y, sample_weight=sample_weight)
-        if "class_weight" in model.get_params(deep=False):  # which the weights hold already
-            model.set_params(class_weight=None)
-        model.fit(take(self.X, self.member), self.y, sample_weight=self.weight)
+            return clone(self.machine).set_params(lam=lam, **self.params).fit(X, y, sample_weight=sample_weight)
+        model = self._machine(lam).fit(take(self.X, self.member), self.y, sample_weight=self.weight)
         if self.names is not None:
             model.feature_names_in_ = self.names
         return model
@@ -161,7 +167,7 @@ class RidgePath:
         return self._source.fitted(lam, X, y, sample_weight)
 
     def predict(self, X: Data) -> Floats:
-        """What the machine of each λ says of new samples, from one more decomposition: hold-out errors of the path.
+        """Predict new samples with the machine of each λ, from one more decomposition: hold-out errors of the path.
 
         For a regressor, or a classifier's f: `np.argmin(((path.predict(X) - y) ** 2).mean(axis=1))` is the best λ on
         held-out samples with one output.
@@ -301,7 +307,7 @@ class _ChoosesLam(LeastSquaresMachine):
     # --- λ -----------------------------------------------------------------------------------------------------------
 
     def _given_lams(self) -> int | Floats:
-        """How many λ are wanted, or which."""
+        """The values of λ, or their number."""
         if self.lams is None:
             return 50
         if isinstance(self.lams, int | np.integer) and not isinstance(self.lams, bool):
@@ -315,11 +321,11 @@ class _ChoosesLam(LeastSquaresMachine):
         return np.sort(np.array(checked))
 
     def _judge(self, problem: LeastSquares) -> Judge | None:
-        """What else to make of the leave-one-out residuals."""
+        """A function of the leave-one-out residuals for the score, if it needs one."""
         return None
 
     def _scores(self, problem: LeastSquares, values: PathValues) -> Floats:
-        """What is minimised over λ."""
+        """The score of each λ, of which the least is best."""
         return np.asarray((values.loo_errors if self.criterion == "loo" else values.gcv).sum(axis=1))
 
 

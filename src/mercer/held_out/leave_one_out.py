@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from mercer._core import Homotopy
 from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
 from mercer.engine import on_host
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
-from mercer.paths.settlement import Settlement, chosen_b, settlements
+from mercer.paths.exact_solution import ExactSolution, chosen_b, exact_solutions
 from mercer.problems.dual_problem import DualProblem
 from mercer.rkhs import Expansion
-from mercer.solvers.active_set.walk import Walk, settled, without
+from mercer.solvers.active_set.homotopy import settled, without
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +96,7 @@ def leave_one_out(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Leav
     0.027
     """
     _refuse(model, np.asarray(on_host(y)))
-    fit, solved = settlements(model, X, y, sample_weight)
+    fit, solved = exact_solutions(model, X, y, sample_weight)
     merged, classifies = fit.merged, is_classifier(model)
     refuse_one_sample(len(merged.rows))
     values = np.full((fit.n, len(solved)), np.nan)
@@ -165,7 +166,7 @@ def _refuse(model: Any, y: Any) -> None:
         )
 
 
-def _of_others(fit: Fit, one: Settlement) -> Floats:
+def _of_others(fit: Fit, one: ExactSolution) -> Floats:
     """f of every merged sample, also of those that the problem is not about."""
     gram = fit.gram()
     coefficients = np.zeros(gram.n)
@@ -180,22 +181,22 @@ class _Removal:
     row: int
     moved: bool  # whether it differs from that with all rows
     problem: DualProblem
-    walk: Walk
+    exact: Homotopy
     variables: list[int]  # those of the row's sample
     share: float  # of the sample's weight that the row has
 
     def solved(self) -> tuple[Floats, float, float, bool]:
         """β, the b that a fit without the row would choose, f of the row itself, and whether both are the only ones."""
-        segment, v = self.walk.segment(), self.variables[0]
-        beta = self.walk.beta(self.walk.t, segment)
-        h = segment.rho_at(self.walk.t) + segment.b_at(self.walk.t)
+        t, v = self.exact.t, self.variables[0]
+        beta = self.exact.beta(t)
+        h = self.exact.gradient(t, beta)
         among = np.ones(len(h), dtype=np.bool_)
         among[self.variables] = self.share < 1
         b, sole = chosen_b(self.problem, beta, h, among)
         return beta, b, float(self.problem.p[v] - h[v] - self.problem.d[v] * beta[v]) + b, sole
 
 
-def _removals(fit: Fit, one: Settlement) -> Iterator[_Removal]:
+def _removals(fit: Fit, one: ExactSolution) -> Iterator[_Removal]:
     """The solutions without each of the caller's rows that the problem is about."""
     merged, problem = fit.merged, one.problem
     place = np.full(len(merged.y), -1)
@@ -207,15 +208,15 @@ def _removals(fit: Fit, one: Settlement) -> Iterator[_Removal]:
     for i, sample, share in zip(merged.rows.tolist(), merged.member.tolist(), merged.share.tolist(), strict=True):
         if place[sample] < 0:
             continue
-        variables, less, walk = own[place[sample]], problem, one.walk
+        variables, less, exact = own[place[sample]], problem, one.homotopy
         moved = bool(beta[variables].any())
         if moved:
             less = _with_less(problem, variables, share)
             if curved and share < 1:
-                walk = settled(less, one.walk.K, beta)
+                exact = settled(less, one.K, beta)
             else:
-                walk = without(problem, one.walk, one.segment, variables, share)
-        yield _Removal(i, moved, less, walk, variables, share)
+                exact = without(problem, one.K, one.homotopy, beta, variables, share)
+        yield _Removal(i, moved, less, exact, variables, share)
 
 
 def _with_less(problem: DualProblem, variables: list[int], share: float) -> DualProblem:
@@ -252,7 +253,7 @@ class FunctionsLeftOut:
     @classmethod
     def of(cls, machine: Any, X: Any, y: Floats, sample_weight: Any) -> FunctionsLeftOut:
         """From a trained machine of one output and its training samples."""
-        fit, (one,) = settlements(machine, X, y, sample_weight)
+        fit, (one,) = exact_solutions(machine, X, y, sample_weight)
         n, own = len(one.rows), np.zeros(fit.n)
         moved = int(np.isin(fit.merged.member, one.problem.row[np.flatnonzero(one.beta)]).sum())
         _expect_room(machine, n, moved)

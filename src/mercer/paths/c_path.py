@@ -17,9 +17,9 @@ from mercer.fitting.pipeline.machine import trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.parameters import positive
-from mercer.paths.exact_path import Trace, at_price, trace
+from mercer.paths.exact_path import Trace, problem_at, trace
+from mercer.paths.exact_solution import merged_duals
 from mercer.paths.path_nodes import Nodes, nodes_of
-from mercer.paths.settlement import merged_duals
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import DualProblem
 
@@ -111,7 +111,7 @@ class CPath:
             raise ValueError(f"C={C:g} is an end of the path that is not reached; a machine needs a C between them")
         machine = clone(self._machine).set_params(C=C)
         copy_columns(self._machine, machine)
-        start = at_price(self._found.problem, C).nearest_feasible(self._found.at(C)[0])
+        start = problem_at(self._found.problem, C).nearest_feasible(self._found.at(C)[0])
         limits = self._fit.limits
         limits = replace(limits, stop=replace(limits.stop, deadline=deadline_of(machine.max_time)))
         model: SVC = trained_on(machine, replace(self._fit, limits=limits), [start])

@@ -22,11 +22,11 @@ import numpy as np
 from mercer.arrays import Flags, Floats, freeze, row_blocks
 from mercer.fitting.pipeline.fit import Fit
 from mercer.gram.gram import Gram
-from mercer.paths.settlement import Settlement, settlements
+from mercer.paths.exact_solution import ExactSolution, exact_solutions
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Stop
-from mercer.solvers.active_set.sets import FREE
+from mercer.solvers.active_set.homotopy import FREE
 from mercer.solvers.dual.certified import solve_certified
 
 # Slack that is rounding, in units of f.
@@ -84,10 +84,10 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     solved = _solved(model, X, y, sample_weight)
     alpha, merged = solved.alpha, solved.fit.merged
     if solved.biased:
-        size = np.full(len(alpha), 2 * _range_of_values(solved.one.walk.K.gram))
+        size = np.full(len(alpha), 2 * _range_of_values(solved.one.K.gram))
         assumes = _FREE_VECTORS
     else:
-        size, assumes = solved.one.walk.K.diagonal, "no free bias, as here"
+        size, assumes = solved.one.K.diagonal, "no free bias, as here"
     # One of several copies is left out alone.
     handed = alpha[merged.member] * merged.share
     suspect = (handed * size[merged.member] + solved.slack[merged.member] >= 1) & (handed > 0)
@@ -127,10 +127,10 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
         raise ValueError(f"the span bound is for bias=True, not {model.bias!r}; use xi_alpha, which bounds both")
     one, alpha = solved.one, solved.alpha
     bounds = np.maximum(one.problem.upper, -one.problem.lower)
-    reach = max(2 * np.sqrt(ball_square(one.walk.K.gram)), 1 / np.sqrt(float(bounds.min())))
+    reach = max(2 * np.sqrt(ball_square(one.K.gram)), 1 / np.sqrt(float(bounds.min())))
     suspect = alpha > 0
     near = _span_squares(one)
-    for v in np.flatnonzero(suspect & (one.walk.side == FREE)).tolist():  # a free vector may have α = 0
+    for v in np.flatnonzero(suspect & (one.homotopy.side == FREE)).tolist():  # a free vector may have α = 0
         inside = alpha[v] * np.sqrt(near[v]) * reach < 1
         suspect[v] = not inside or alpha[v] * np.sqrt(_handed_over_square(one, v)) * reach >= 1
     return solved.estimate(suspect[solved.fit.merged.member], _FREE_VECTORS)
@@ -143,7 +143,7 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Esti
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight)
-    gram, slack = solved.one.walk.K.gram, float(solved.slack.max())
+    gram, slack = solved.one.K.gram, float(solved.slack.max())
     radius = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
     return Estimate(
         error=min(1.0, radius * solved.square * solved.largest_share),
@@ -166,7 +166,7 @@ def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) ->
     %(leave-one-out estimate)s
     """
     solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
-    one, gram = solved.one, solved.one.walk.K.gram
+    one, gram = solved.one, solved.one.K.gram
     if model.slack == "l2":
         return _of_hard_margin(solved)
     bounds = np.maximum(one.problem.upper, -one.problem.lower)
@@ -178,7 +178,7 @@ def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) ->
 
 def _of_hard_margin(solved: _Solved) -> Estimate:
     """The bound on the errors of the hard margin of K + I/C: every copy of a sample has a coordinate of its own."""
-    gram, merged = solved.one.walk.K.gram, solved.fit.merged
+    gram, merged = solved.one.K.gram, solved.fit.merged
     ridge = solved.one.problem.d[merged.member] / merged.share
     if solved.biased:
         radius = 4 * ball_square(gram, merged.member, ridge)
@@ -209,7 +209,7 @@ class _Solved:
     """The exact solution of a two-class machine, by merged sample."""
 
     fit: Fit
-    one: Settlement
+    one: ExactSolution
     biased: bool
     signs: Floats
 
@@ -229,7 +229,7 @@ class _Solved:
     def square(self) -> float:
         """‖w‖²."""
         beta = self.one.beta
-        return float(beta @ self.one.walk.K.product(beta))
+        return float(beta @ self.one.K.product(beta))
 
     @property
     def largest_share(self) -> float:
@@ -254,7 +254,7 @@ def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, .
         elif getattr(model, "slack", None) == "l2":
             instead = "soft_radius_margin and leave_one_out take slack='l2'"
         raise ValueError(f"this estimate is for SVC with slack={wanted}, not {model!r}; {instead}")
-    fit, found = settlements(model, X, y, sample_weight)
+    fit, found = exact_solutions(model, X, y, sample_weight)
     if len(found) != 1:
         raise ValueError(
             f"the estimates are for two classes, but y has {len(fit.target.labels)}; leave_one_out takes several"
@@ -287,21 +287,21 @@ def _range_of_values(gram: Gram) -> float:
     return float(gram.diagonal.max()) - least
 
 
-def _span_squares(one: Settlement) -> Floats:
+def _span_squares(one: ExactSolution) -> Floats:
     """S² of every support vector: the squared distance from the affine hull of the other free ones; else zero."""
-    walk, squares = one.walk, np.zeros(one.problem.n_variables)
-    squares[walk.order] = walk.system.distances()
-    bounded = np.flatnonzero((walk.side != FREE) & (one.beta != 0))
+    homotopy, squares = one.homotopy, np.zeros(one.problem.n_variables)
+    squares[homotopy.order] = homotopy.distances()
+    bounded = np.flatnonzero((homotopy.side != FREE) & (one.beta != 0))
     for v in bounded.tolist():
-        squares[v] = walk.distance(v)
+        squares[v] = homotopy.distance(v)
     return squares
 
 
-def _handed_over_square(one: Settlement, v: int) -> float:
+def _handed_over_square(one: ExactSolution, v: int) -> float:
     """S² of a free vector, with the hull's points that keep every α in its bounds when α_v is handed over; infinite
     where there is none."""
-    problem, walk, beta = one.problem, one.walk, one.beta
-    others = np.array([j for j in walk.order if j != v], dtype=np.intp)
+    problem, beta, free = one.problem, one.beta, one.homotopy.order
+    others = free[free != v]
     if len(others) == 0:
         return np.inf
     # β_j + β_vλ_j must stay in the box.
@@ -311,9 +311,9 @@ def _handed_over_square(one: Settlement, v: int) -> float:
     lower, upper = ends.min(axis=0), ends.max(axis=0)
     if not lower.sum() <= 1 <= upper.sum():
         return np.inf
-    gram = walk.K.gram.view(others)
-    p = walk.K.row(int(v))[others]
+    gram = one.K.gram.view(others)
+    p = one.K.rows(np.array([v]))[0][others]
     m = len(others)
     hull = DualProblem(p, lower, upper, np.zeros(m), np.arange(m), np.zeros(m, dtype=np.int32), np.ones(1))
-    own = float(walk.K.diagonal[v])
+    own = float(one.K.diagonal[v])
     return max(0.0, own - 2 * solve_certified(hull, gram, replace(_SOLVED, tol=1e-6 * own))[1].dual)

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._core import Homotopy, Stalled
 from mercer.arrays import Floats
 from mercer.certificates.dual import certify
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
-from mercer.solvers.active_set.sets import FREE, LOWER, UPPER, Family, KernelRows, Segment
-from mercer.solvers.active_set.walk import Stalled, Walk, settled
+from mercer.solvers.active_set.homotopy import LOWER, UPPER, KernelRows, follow, in_bounds, path_at, settled
 from mercer.solvers.dual.certified import solve_certified
 
 # Events between two checks of optimality from scratch: one product with K for that many with a part of it.
@@ -35,7 +36,7 @@ _EPS = float(np.finfo(float).eps)
 
 @dataclass(eq=False)
 class Trace:
-    """The breakpoints, and what was seen at each."""
+    """The breakpoints of a path, and the values at each."""
 
     problem: DualProblem  # at C = 1
     gram: Gram
@@ -53,7 +54,7 @@ class Trace:
     constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
 
     def columns(self) -> dict[str, Any]:
-        """What was seen at the breakpoints, by the names that CPath has for it."""
+        """Values at the breakpoints, by the names of CPath's attributes."""
         table = np.array(self.seen).reshape(-1, 5)
         with np.errstate(divide="ignore"):
             margin = 1 / np.sqrt(np.maximum(table[:, 3], 0.0))
@@ -67,13 +68,13 @@ class Trace:
 
     def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
         """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
-        here, K = at_price(self.problem, C), K or KernelRows(self.gram, keep=False)
-        walk = Walk(Family.in_bounds(self.problem), K, self.sides(C), C)
-        beta = here.nearest_feasible(walk.beta(C))
-        h = walk.gradient(C, beta)
+        here, K = problem_at(self.problem, C), K or KernelRows(self.gram, keep=False)
+        path = path_at(self.problem, K, self.sides(C), C)
+        beta = here.nearest_feasible(path.beta(C))
+        h, free = path.gradient(C, beta), path.order
         violation, offsets = here.violation_and_offsets(beta, h)
         # At a breakpoint the free ones may all be at a bound; b is what their equations say all the same.
-        b = float(h[walk.order].mean()) if walk.order else float(offsets.sum())
+        b = float(h[free].mean()) if len(free) else float(offsets.sum())
         return beta, b if len(offsets) else 0.0, violation <= self.stop.tol
 
     def note(self, violation: float) -> None:
@@ -95,26 +96,26 @@ def trace(
 ) -> Trace:
     """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
     K, quiet = KernelRows(gram), replace(stop, report=None)
-    walk = _first(problem, K, quiet) if begin is None else _settled_at(problem, K, begin, quiet, None)
-    found = Trace(problem, gram, walk.side.copy(), walk.t, quiet, constant=constant)
-    watch = _Watch(found, stop)
+    path = _first(problem, K, quiet) if begin is None else _settled_at(problem, K, begin, quiet, None)
+    found = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
+    watch = _Watch(found, K, stop)
     while True:
         try:
-            walk.walk(end, watch)
+            follow(path, end, watch)
             stalled = False
-        except (Stalled, np.linalg.LinAlgError):
+        except Stalled:
             stalled = True
-        found.log += walk.log
-        found.n_refactorisations += walk.system.refactorisations
-        after = _beyond(found, walk, K, quiet) if stalled else None
+        found.log += path.log
+        found.n_refactorisations += path.refactorisations
+        after = _beyond(found, path, K, quiet) if stalled else None
         if after is None:
             break
-        walk = after
-    found.end = walk.t
+        path = after
+    found.end = path.t
     if stalled:
         found.stop_reason = "stalled"
     elif found.stop_reason == "converged":
-        watch.close(walk)
+        watch.close(path)
     _end_where_it_is_proven(found, K)
     return found
 
@@ -126,7 +127,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
     while C > 0:
-        violation = certify(at_price(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
+        violation = certify(problem_at(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
         if violation <= tol or found.start >= C:
             found.note(violation)
             break
@@ -137,12 +138,12 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     found.log = [event for event in found.log if event[0] <= found.end]
 
 
-def at_price(problem: DualProblem, C: float) -> DualProblem:
+def problem_at(problem: DualProblem, C: float) -> DualProblem:
     """The problem of another C than 1."""
     return replace(problem, lower=C * problem.lower, upper=C * problem.upper, totals=C * problem.totals)
 
 
-def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Walk:
+def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
     """The sets just above C = 0.
 
     There f is b, and every sample is inside its margin: all are bounded. With a free bias and classes of unequal weight
@@ -151,10 +152,9 @@ def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Walk:
     """
     upwards = problem.p > 0
     side = np.where(upwards, UPPER, LOWER).astype(np.int8)
-    family = Family.in_bounds(problem)
     above, below = float(problem.upper[upwards].sum()), float(-problem.lower[~upwards].sum())
     if len(problem.totals) == 0 or abs(above - below) <= 1e-14 * len(side) * (above + below):
-        return Walk(family, K, side, 0.0)
+        return path_at(problem, K, side, 0.0)
     smaller = upwards if above < below else ~upwards
     bound = np.where(upwards, problem.upper, problem.lower)
     balance = replace(
@@ -166,88 +166,88 @@ def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Walk:
     size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
     rough = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
     side = settled(balance, K, rough.beta).side
-    return Walk(family, K, np.where(smaller, np.where(upwards, UPPER, LOWER), side).astype(np.int8), 0.0)
+    return path_at(problem, K, np.where(smaller, np.where(upwards, UPPER, LOWER), side).astype(np.int8), 0.0)
 
 
-def _settled_at(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Walk:
+def _settled_at(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
     """The sets at C, from an ordinary solution."""
-    here = at_price(problem, C)
+    here = problem_at(problem, C)
     rough = solve_certified(here, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
-    return settled(here, K, rough.beta).with_family(Family.in_bounds(problem), C)
+    return settled(here, K, rough.beta).with_family(in_bounds(problem), C)
 
 
-def _beyond(found: Trace, walk: Walk, K: KernelRows, stop: Stop) -> Walk | None:
+def _beyond(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
     """The sets a little after the C at which rounding decides the order of events; None if that is everywhere."""
     for leap in _LEAPS:
-        C = max(walk.t * (1 + leap), np.nextafter(walk.t, math.inf))
-        beta = walk.beta(walk.t) * (C / walk.t) if walk.t > 0 else None
+        C = max(path.t * (1 + leap), np.nextafter(path.t, math.inf))
         try:
+            beta = path.beta(path.t) * (C / path.t) if path.t > 0 else None
             after = _settled_at(found.problem, K, C, stop, beta)
-        except (Stalled, np.linalg.LinAlgError):
+        except Stalled:
             continue
-        moved = np.flatnonzero(after.side != walk.side)
-        found.log += [(C, int(v), int(after.side[v])) for v in moved]
+        side = after.side
+        found.log += [(C, int(v), int(side[v])) for v in np.flatnonzero(side != path.side)]
         found.n_restarts += 1
         return after
     return None
 
 
 class _Watch:
-    """What happens at every event: values are noted, optimality is checked now and then, limits are kept."""
+    """An observer of every event: it notes values, checks optimality now and then, and keeps limits."""
 
-    def __init__(self, found: Trace, stop: Stop) -> None:
-        self.found, self.stop = found, stop
+    def __init__(self, found: Trace, K: KernelRows, stop: Stop) -> None:
+        self.found, self.K, self.stop = found, K, stop
         self.events = 0
         self.last = found.start  # C of the last event
 
-    def __call__(self, walk: Walk, segment: Segment) -> bool:
-        found, t = self.found, walk.t
+    def __call__(self, path: Homotopy) -> bool:
+        found, t = self.found, path.t
         self.events += 1
         self.last = t
         if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
-            beta = walk.beta(t, segment)
-            if float(np.abs(beta).sum()) > self._largest_sum(walk):
-                walk.t, found.stop_reason = min(t, self._resolved(walk, segment)), "rounding floor"
+            beta, free = path.beta(t), path.order
+            if float(np.abs(beta).sum()) > self._largest_sum:
+                path.t, found.stop_reason = min(t, self._resolved(path)), "rounding floor"
                 return True
-            free = len(walk.order)
-            bounded = int(np.count_nonzero(beta[walk.side != FREE]))
-            energy, b = walk.energy(t, segment), segment.b_at(t)
+            bounded = int(np.count_nonzero(beta)) - int(np.count_nonzero(beta[free]))
+            energy, b = path.energy(t), path.bias(t)
             if found.constant:
                 b = float(beta.sum())
                 energy -= b**2
-            found.seen.append((t, free, bounded, energy, b))
+            found.seen.append((t, len(free), bounded, energy, b))
         if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
-            self._check(walk, segment)
+            self._check(path)
         if self.events % _EVENTS_PER_CHECK == 0:
-            self.stop.tell(lambda: f"C={t:.3g}, {self.events:,} events, {len(walk.order):,} free")
+            self.stop.tell(lambda: f"C={t:.3g}, {self.events:,} events, {len(path.order):,} free")
             limit = self.stop.limit(self.events)
             if limit is not None:
                 found.stop_reason = limit
                 return True
         return False
 
-    def close(self, walk: Walk) -> None:
+    def close(self, path: Homotopy) -> None:
         """There are no more events; the end of the last segment may be beyond what float64 resolves."""
-        end, walk.t = walk.t, self.last
-        walk.restart()  # so that slopes which should be zero are
-        resolved = self._resolved(walk, walk.segment())
+        end, path.t = path.t, self.last
+        path.restart()  # so that slopes which should be zero are
+        resolved = self._resolved(path)
         if resolved < end:
             self.found.end, self.found.stop_reason = resolved, "rounding floor"
 
-    def _resolved(self, walk: Walk, segment: Segment) -> float:
-        """Up to which C of a segment float64 can tell tol from its own rounding: Σα is linear there."""
-        now, slope = walk.sum_of(np.sign(self.found.problem.p), segment)
-        return math.inf if slope <= 0 else segment.t + max(0.0, self._largest_sum(walk) - now) / slope
+    def _resolved(self, path: Homotopy) -> float:
+        """The largest C of a segment at which float64 can tell tol from its own rounding: Σα is linear there."""
+        begin, now, slope = path.sum_of(np.sign(self.found.problem.p))
+        return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - now) / slope
 
-    def _largest_sum(self, walk: Walk) -> float:
+    @cached_property
+    def _largest_sum(self) -> float:
         """Σα from which on the rounding of f is more than tol."""
-        largest = float(walk.K.diagonal.max())
+        largest = float(self.K.diagonal.max())
         return self.stop.tol / (8 * _EPS * largest) if largest > 0 else math.inf
 
-    def _check(self, walk: Walk, segment: Segment) -> None:
+    def _check(self, path: Homotopy) -> None:
         """The violation at this C from scratch; what has drifted is computed afresh."""
-        found, C = self.found, walk.t
+        found, C = self.found, path.t
         problem = found.problem
-        beta = walk.beta(C, segment)
-        found.note(at_price(problem, C).violation(beta, problem.gradient(beta, walk.K.product(beta))))
-        walk.restart()
+        beta = path.beta(C)
+        found.note(problem_at(problem, C).violation(beta, problem.gradient(beta, self.K.product(beta))))
+        path.restart()

@@ -18,7 +18,7 @@ import numpy as np
 
 from mercer.arrays import Floats, inner
 from mercer.gram.gram import Gram
-from mercer.paths.exact_path import at_price
+from mercer.paths.exact_path import problem_at
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
 from mercer.solvers.dual.certified import solve_certified
@@ -68,10 +68,10 @@ class Nodes:
         return self.nodes[-1].C
 
     def columns(self) -> dict[str, Any]:
-        """What was found at the fits, by the names that CPath has for it."""
+        """Values at the fits, by the names of CPath's attributes."""
         free, bounded, norms, intercepts = [], [], [], []
         for node in self.nodes:
-            here = at_price(self.problem, node.C)
+            here = problem_at(self.problem, node.C)
             up, low = here.movable(node.beta)
             used = np.count_nonzero(node.beta)
             free.append(int((up & low).sum()))
@@ -92,8 +92,8 @@ class Nodes:
 
     def at(self, C: float) -> tuple[Floats, float, bool]:
         """β, b, and whether they are what is promised: here the gap between two fits is."""
-        prices = [node.C for node in self.nodes]
-        k = min(int(np.searchsorted(prices, C)), len(prices) - 1)
+        all_C = [node.C for node in self.nodes]
+        k = min(int(np.searchsorted(all_C, C)), len(all_C) - 1)
         right, left = self.nodes[k], self.nodes[max(k - 1, 0)]
         share = 1.0 if right is left else (C - left.C) / (right.C - left.C)
         return (1 - share) * left.beta + share * right.beta, (1 - share) * left.b + share * right.b, True
@@ -107,7 +107,7 @@ def nodes_of(
     found = Nodes(problem, epsilon, constant)
 
     def fit(C: float, start: Floats | None) -> Node:
-        here = at_price(problem, C)
+        here = problem_at(problem, C)
         solution, certificate = solve_certified(here, gram, asked, start)
         if solution.stop_reason != "converged":
             found.stop_reason = solution.stop_reason
@@ -118,7 +118,7 @@ def nodes_of(
         return Node(C, solution.beta, b, solution.u, slack, certificate.gap, certificate.dual)
 
     first = fit(begin, None)
-    last = fit(end, at_price(problem, end).nearest_feasible(first.beta * (end / begin)))
+    last = fit(end, problem_at(problem, end).nearest_feasible(first.beta * (end / begin)))
     waiting, found.nodes = [last], [first]
     while waiting:
         left, right = found.nodes[-1], waiting[-1]
@@ -130,7 +130,7 @@ def nodes_of(
         C = float(np.sqrt(left.C * right.C))
         share = (C - left.C) / (right.C - left.C)
         start = (1 - share) * left.beta + share * right.beta
-        waiting.append(fit(C, at_price(problem, C).nearest_feasible(start)))
+        waiting.append(fit(C, problem_at(problem, C).nearest_feasible(start)))
     return found
 
 

@@ -24,7 +24,7 @@ from mercer.gram.pair_place import Layout
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.solution import Solution, Solve, Stop, StopReason
-from mercer.solvers.active_set.walk import exactly
+from mercer.solvers.active_set.homotopy import exactly
 from mercer.solvers.dual.pairs import PairResults, fitting_pairs, solve_together
 from mercer.solvers.solver import Solver
 

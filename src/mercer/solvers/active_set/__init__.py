@@ -1,1 +1,1 @@
-"""Exact solutions that follow a parameter: a working set, its factor, and one event after another."""
+"""Exact solutions along a homotopy: an active set, its equations, and one event after another."""

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from mercer._core import Homotopy
 from mercer.arrays import Flags, Floats, Indices, sums_by
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.problems.dual_problem import DualProblem
-from mercer.solvers.active_set.sets import KernelRows, Segment
-from mercer.solvers.active_set.walk import Walk, settled
+from mercer.solvers.active_set.homotopy import KernelRows, settled
 
 # How precisely a problem is solved before its exact solution is looked for.
 _ROUGH_TOL = 1e-3
@@ -23,28 +23,20 @@ _ON_BOUND = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Settlement:
-    """A problem, the merged samples it is about, and its exact solution."""
+class ExactSolution:
+    """A problem, the merged samples it is about, and its exact solution: the active set, β and h = p − Kβ − dβ."""
 
     problem: DualProblem
     rows: Indices
-    walk: Walk
-    segment: Segment
-
-    @property
-    def beta(self) -> Floats:
-        return self.walk.beta(self.walk.t, self.segment)
-
-    @property
-    def h(self) -> Floats:
-        """The gradient p − Kβ − dβ."""
-        return np.asarray(self.segment.rho_at(self.walk.t) + self.segment.b_at(self.walk.t))
+    K: KernelRows
+    homotopy: Homotopy
+    beta: Floats
+    h: Floats
 
     @property
     def b(self) -> float:
         """The b that a fit would choose: where no β is free, the middle of its interval."""
-        beta, h = self.beta, self.h
-        return chosen_b(self.problem, beta, h, np.ones(len(h), dtype=np.bool_))[0]
+        return chosen_b(self.problem, self.beta, self.h, np.ones(len(self.h), dtype=np.bool_))[0]
 
     @property
     def f(self) -> Floats:
@@ -65,8 +57,8 @@ def chosen_b(problem: DualProblem, beta: Floats, h: Floats, among: Flags) -> tup
     return float(np.mean(ends)) if ends else 0.0, False
 
 
-def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[Settlement]]:
-    """What was read, and the exact solutions on it; `model` says what to solve and, if it is fitted, where to begin."""
+def exact_solutions(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, list[ExactSolution]]:
+    """Read the samples and solve every problem exactly; a fitted `model` also says where to begin."""
     if not isinstance(model, DualMachine):
         if hasattr(model, "best_estimator_"):
             raise TypeError(
@@ -100,13 +92,15 @@ def settlements(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Fit, li
         start = _start(model, fit, problem) if len(tasks) == 1 else None
         limits = replace(fit.limits.stop, tol=_ROUGH_TOL)
         rough = task.solve(problem, place, limits, start)[0]
-        walk = settled(problem, KernelRows(place), rough.beta)
-        found.append(Settlement(problem, rows, walk, walk.segment()))
+        K = KernelRows(place)
+        exact = settled(problem, K, rough.beta)
+        beta = exact.beta(exact.t)
+        found.append(ExactSolution(problem, rows, K, exact, beta, exact.gradient(exact.t, beta)))
     return fit, found
 
 
 def _is_other(problem: DualProblem) -> bool:
-    """Whether there are several b, a sum that depends on the samples, or a bound that is infinite."""
+    """Return whether there are several b, a sum that depends on the samples, or an infinite bound."""
     bounds = np.maximum(np.abs(problem.lower), np.abs(problem.upper))[problem.d == 0]
     return len(problem.totals) > 1 or bool(problem.totals.any()) or not np.isfinite(bounds).all()
 
