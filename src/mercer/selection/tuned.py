@@ -24,11 +24,6 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
 
-_LEARNT = (
-    *("best_index_", "best_params_", "best_score_", "choice_", "best_estimator_", "cv_results_", "n_splits_"),
-    *("search_gap_", "search_gap_reason_", "shared_", "complete_"),
-)
-
 
 _FIGURE = Number(or_none=True, finite=False, required=True)
 
@@ -139,15 +134,35 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
                 "max_time, or try fewer points"
             )
         fitted = blank_copy(self)
-        for name in _LEARNT:
-            setattr(fitted, name, getattr(result, name))
+        fitted._keep(result)
         return adopt_fit(self, fitted)
+
+    def _keep(self, result: TuningResult) -> None:
+        """What a search has found, as attributes of the estimator."""
+        self.best_index_, self.best_params_ = result.best_index_, result.best_params_
+        self.best_estimator_, self.best_score_ = result.best_estimator_, result.best_score_
+        self.choice_ = result.choice_
+        self.cv_results_, self.n_splits_, self.complete_ = result.cv_results_, result.n_splits_, result.complete_
+        self.search_gap_, self.search_gap_reason_ = result.search_gap_, result.search_gap_reason_
+        self.shared_ = result.shared_
 
     @property
     def result_(self) -> TuningResult:
         """Everything that the search found, for `plot` and `at`."""
         check_is_fitted(self, "best_estimator_")
-        return TuningResult(**{name: getattr(self, name) for name in _LEARNT})
+        return TuningResult(
+            cv_results_=self.cv_results_,
+            n_splits_=self.n_splits_,
+            complete_=self.complete_,
+            shared_=self.shared_,
+            best_index_=self.best_index_,
+            best_params_=self.best_params_,
+            best_score_=self.best_score_,
+            choice_=self.choice_,
+            best_estimator_=self.best_estimator_,
+            search_gap_=self.search_gap_,
+            search_gap_reason_=self.search_gap_reason_,
+        )
 
     def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")
