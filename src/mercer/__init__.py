@@ -106,7 +106,7 @@ if TYPE_CHECKING:
         RLSRegressor,
         RLSRegressorCV,
     )
-    from mercer.estimators.certify import certify
+    from mercer.estimators.certification.certify import certify
     from mercer.estimators.kernel_machine import KernelMachine
     from mercer.estimators.linear import LinearPath, linear_path
     from mercer.files import load, save
@@ -132,7 +132,7 @@ else:
         "certificates.certificate": "Certificate",
         "compression": "Compression compress",
         "config": "config_context get_config set_config",
-        "estimators.certify": "certify",
+        "estimators.certification.certify": "certify",
         "estimators.kernel_machine": "KernelMachine",
         "estimators.linear": "LinearPath linear_path",
         "files": "load save",

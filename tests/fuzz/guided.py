@@ -238,7 +238,8 @@ def text_check(target: str) -> Callable[[bytes], None]:
         if large or model.numbers.get("degree", 0) > 20 or model.nr_class < 2:
             return None
         machine = libsvm_estimator.estimator_from_libsvm(model)
-        X = np.linspace(-1, 1, 3 * max(machine.n_features_in_, 1)).reshape(3, -1)[:, : machine.n_features_in_]
+        width = int(model.serials.max(initial=0)) if precomputed else machine.n_features_in_
+        X = np.linspace(-1, 1, 3 * max(width, 1)).reshape(3, -1)[:, :width]
         machine.predict(X)
         assert written(libsvm_estimator.libsvm_from_estimator(machine)) == written(model)
         return model.function()(X)

@@ -50,6 +50,7 @@ def test_the_table_of_functions_is_that_of_their_signatures():
 
 # What may be given by place though it has a default: the number that a call is about, and where a file goes.
 BY_PLACE = {
+    ("mercer.certify", "alpha"),
     ("mercer.compress", "n_vectors"),
     ("mercer.export_c", "path"),
     ("mercer.tune", "X"),  # so that tune(X) can say what is missing

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from sklearn.model_selection import check_cv
@@ -51,6 +51,11 @@ from mercer.tables.asked import ask
 from mercer.tables.frame import part_of
 
 LEAVE_ONE_OUT = "leave-one-out"
+
+_LEARNT_KERNEL: Final = (
+    "the kernel's parameters were read off all samples, those left out among them; with numbers for them at least "
+    "1 − 2 alpha"
+)
 
 
 @dataclass(frozen=True)
@@ -149,10 +154,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
             self._functions_ = _functions_left_out(machine, X, y, None if sample_weight is None else weight)
             self.residuals_ = np.abs(self._functions_.residuals)
             if not _has_fixed_kernel(machine_of(machine)):
-                self._unproven_ = (
-                    "the kernel's parameters were read off all samples, those left out among them; with numbers for "
-                    "them at least 1 − 2 alpha"
-                )
+                self._unproven_ = _LEARNT_KERNEL
         else:
             self._learn_folds(machine, X, y, None if sample_weight is None else weight)
         self._find_order_dependence(cv)
@@ -249,6 +251,8 @@ class CalibratedRegressor(ScoresR2, Calibrated):
         if weight is not None:
             return "none: samples of a weight above 1 are left out with all their copies; in practice about 1 − alpha"
         if self._functions_ is not None:
+            if not _has_fixed_kernel(machine_of(self.estimator_)):  # a file may be from before that was noted
+                return f"none: {_LEARNT_KERNEL}; in practice about 1 − alpha"
             n_folds = len(self.residuals_)
         if n_folds == len(self.residuals_):
             return f"the target is inside with probability at least 1 − 2 alpha (jackknife+), {exchangeable}"

@@ -97,7 +97,8 @@ class Kernel(FeatureSpace, NamedParameters):
 
     def __sklearn_clone__(self) -> Self:
         made: Self = BaseEstimator.__sklearn_clone__(self)
-        made.learnt = self.learnt
+        if self.learnt:
+            made.learnt = True
         return made
 
     # --- values -----------------------------------------------------------------------------------------------

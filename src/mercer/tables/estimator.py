@@ -55,8 +55,8 @@ def tabular(estimator: Any, **columns: Any) -> Tabular:
     ... })
     >>> model = mercer.tabular(mercer.SVC()).fit(table[["age", "plan"]], table["left"])
     >>> print(model.columns_told())
-    age   number, standardised; 1 hole filled with the median 45 and marked
-    plan  category, one column for each of 2 levels (basic, pro); 1 hole, a level of its own
+    age   number, standardised; 1 missing value filled with the median 45 and marked
+    plan  category, one column for each of 2 levels (basic, pro); 1 missing value, a level of its own
     >>> model.predict(pd.DataFrame({"plan": ["basic", "team"], "age": [30, None]})).tolist()
     ['yes', 'no']
     """

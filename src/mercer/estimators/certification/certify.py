@@ -15,7 +15,7 @@ from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.given_bias import certify_with_bias
 from mercer.certificates.linear import certify_linear
-from mercer.estimators.other_libraries import KernelModel, LinearModel, RidgeModel, read_fitted
+from mercer.estimators.certification.other_libraries import KernelModel, LinearModel, RidgeModel, read_fitted
 from mercer.fitting.families.alpha_proof import certificate_of_alpha, near_feasible, own_alpha
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import Fit

@@ -1,0 +1,1 @@
+"""Proofs for fitted models of any library."""
