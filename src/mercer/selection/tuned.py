@@ -24,7 +24,6 @@ from mercer.runtime.shared_docs import shared_docs
 from mercer.selection.result import SearchInterrupted, TuningResult
 from mercer.selection.tune import tune
 
-
 _FIGURE = Number(or_none=True, finite=False, required=True)
 
 

@@ -43,7 +43,7 @@ def close(found, wanted):
 def laid_out(content):
     """Everything that a file says but which versions and how many threads wrote it, with the bytes of its arrays."""
     document, arrays = taken_apart(content)
-    document["content"]["model"].get("fitted", {}).get("_functions_", {}).pop("n_threads", None)
+    (document["content"]["model"].get("fitted", {}).get("_functions_") or {}).pop("n_threads", None)
     return document["content"]["model"], {
         entry["name"]: (entry["dtype"], entry["shape"], entry["order"], data)
         for entry, data in zip(document["arrays"], arrays, strict=True)
