@@ -68,7 +68,7 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         # Twice the errors: they allow for the roundings of m·α.
         v, u = (Ball(m * some.value, 2 * m * some.error).rounded(4) for some in (v, u))
         energy = space.square_bound(v, u)
-    distance = space.square_bound(given.minus(v), f.minus(u)).high
+    distance = space.square_bound(given - v, f - u).high
     bound, zeros, summed = y * C, np.zeros(n), gamma(n + 8)
     ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), f.rounded(4).error + gamma(4)
     found = _core.linear_findings(y, *ends, zeros, zeros, f.value, error, y * alpha)

@@ -85,7 +85,7 @@ class LastSums:
         )
         reach = gram.reach
         # The differences of coefficients were rounded once, and so is the sum of both products.
-        u = u.plus(Ball(moved.value, moved.error + _EPS * inner(reach, np.abs(change)) * reach))
+        u = u + Ball(moved.value, moved.error + _EPS * inner(reach, np.abs(change)) * reach)
         if coarse_pass(gram):  # a row that has a coefficient only now may be known in float32 alone: it is not known
             u.error[(coefficients != 0) & (last == 0)] = np.inf
         return u, f"{words}, then {count} coefficients changed"

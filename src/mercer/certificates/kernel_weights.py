@@ -89,7 +89,7 @@ def machine_proof(
         u = Ball(np.zeros(len(c)), np.zeros(len(c)))
         for part, weight in zip(parts, weights.tolist(), strict=True):
             if weight:
-                u = u.plus(part.times(weight))
+                u = u + weight * part
         s = Ball(*(np.array(side) for side in zip(*(_square(c, part) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
     # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²)

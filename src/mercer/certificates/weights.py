@@ -42,7 +42,7 @@ def certify_weights(
     if problem.lam == 0:
         return None, certify_weights_limit(problem, linear, W, b, centre)
     with np.errstate(over="ignore", invalid="ignore"):
-        residuals = Ball(problem.Y, 0.0).minus(_values(linear, W, b, centre).take(problem.member))  # y − f − b
+        residuals = problem.Y - _values(linear, W, b, centre).take(problem.member)  # y − f − b
         R = residuals.value
         beta = (problem.weight / problem.lam)[:, None] * R
         if problem.bias:  # what rounding left of the sum, spread by weight
@@ -52,7 +52,7 @@ def certify_weights(
             least = heavy[np.argmin(np.abs(beta[heavy]), axis=0)]
             beta[least, np.arange(len(b))] -= sums_of(beta)
         totals = sums_of(beta) if problem.bias else np.zeros(len(b))
-        apart = Ball(W, 0.0).minus(_combination(problem, linear, beta, totals, centre))  # f − f_β
+        apart = W - _combination(problem, linear, beta, totals, centre)  # f − f_β
         distance = 0.5 * np.sum(apart.size**2, axis=0) / linear.scale
         squares = np.sum(W * W, axis=0) / linear.scale + np.sum(problem.weight[:, None] * R**2, axis=0) / problem.lam
         off = (
@@ -62,7 +62,7 @@ def certify_weights(
         ridge = (problem.lam / problem.weight)[:, None] * beta
         rest = Ball(R - ridge, residuals.error + ROUNDINGS * (np.abs(R) + np.abs(ridge)))
         # y − f_β − b − dβ = (f − f_β) + (r − dβ); what the centre adds to f − f_β is the same everywhere.
-        tilt = linear.times_bound(apart, centre).take(problem.member).plus(rest)
+        tilt = linear.times_bound(apart, centre).take(problem.member) + rest
         c = np.zeros(len(W)) if centre is None else centre
         above = _above(problem, linear, R, apart.size, rest.size, totals, sums)
         shift, shift_error = c @ apart.value, np.abs(c) @ apart.rounded(len(c)).error
@@ -125,10 +125,10 @@ def _values(linear: LinearGram, W: Floats, b: Floats, centre: Floats | None) -> 
     """f + b of the distinct samples; b + ⟨w, c⟩ is summed in extended precision, where there is one."""
     F = linear.times_bound(Ball(W, 0.0), centre)
     if centre is None:
-        return F.plus(Ball(b, 0.0))
+        return F + b
     wide = b.astype(np.longdouble) + centre.astype(np.longdouble) @ W.astype(np.longdouble)
     summed = (len(W) + 2) * float(np.finfo(np.longdouble).eps) * (np.abs(b) + np.abs(centre) @ np.abs(W))
-    return F.plus(Ball(np.asarray(wide, dtype=np.float64), summed).rounded())
+    return F + Ball(np.asarray(wide, dtype=np.float64), summed).rounded()
 
 
 def _combination(
@@ -139,5 +139,5 @@ def _combination(
     copies = int(np.bincount(problem.member).max())
     V = linear.transposed_bound(Ball(joint(problem, beta), gamma(copies - 1) * size), size, centre)
     if centre is not None:  # the sums of β are rounded too
-        V = V.plus(Ball(np.outer(centre, totals), 0.0).rounded(2))
-    return V.times(linear.scale)
+        V = V + Ball(np.outer(centre, totals), 0.0).rounded(2)
+    return V * linear.scale

@@ -1,60 +1,243 @@
-"""A computed value and how far it can be from the true one."""
+"""Arithmetic with a computed value and a bound on its error: the one arithmetic of all certificates.
+
+A ball (x, e) holds every number X with |X − x| ≤ e. Each operation returns a ball that holds the result for every
+number of its operands, whatever rounding did. With u = 2⁻⁵³ and γ_k = ku/(1 − ku) (Higham, "Accuracy and stability of
+numerical algorithms", chapters 2 and 3):
+
+1. A rounded result z of +, −, ·, / or √ is within u|z| of the exact one. Sums and differences have no other error, as
+   those below the normal numbers are exact. A product or a quotient may lose LEAST/2 more there.
+2. Errors are computed in float64 too, from numbers ≥ 0 by sums, products and quotients. Each rounding makes them
+   smaller by the share u at most, so that a factor of 1 + 8u (_UP) is enough for seven of them. A sum of n terms has
+   n − 1 roundings, and gets the factor 1 + γ_{n+8}.
+3. Operands that are no balls are exact.
+4. An operation that overflows has an infinite value, and with it an infinite error or NaN. A NaN stays one in all that
+   is computed from it. `low`, `high` and `size` read both as infinity: nothing is known.
+
+NumPy's functions refuse balls, so that no value goes on without its error unless `value` is written.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mercer.arrays import Indices, gamma
 
-# What a product can lose below the normal numbers, twice over: γ_k counts roundings of normal numbers alone.
+# The smallest number above 0, twice what a product or a quotient can lose below the normal numbers.
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
+_U = 2.0**-53
+_UP = 1 + 8 * _U
 
 
-class Ball(NamedTuple):
+@dataclass(eq=False, slots=True)
+class Ball:
     """A computed number, or an array of them, and a bound on the error of each: the true ones lie in [low, high]."""
 
     value: Any
     error: Any
 
-    @property
-    def low(self) -> Any:
-        return self.value - self.error
+    __array_ufunc__ = None  # NumPy's operators leave the work to those below, its functions raise a TypeError
 
-    @property
-    def high(self) -> Any:
-        return self.value + self.error
+    @staticmethod
+    def within(bound: Any) -> Ball:
+        """Numbers of which only an upper bound on the absolute value is known."""
+        return Ball(0.0 * bound, bound)
 
-    @property
-    def size(self) -> Any:
-        """The most that the true number's absolute value can be."""
-        return np.abs(self.value) + self.error
+    @staticmethod
+    def between(low: Any, high: Any) -> Ball:
+        """Numbers in [low, high].
 
-    def take(self, rows: Indices) -> Ball:
+        The middle m is any float; |X − m| ≤ max(high − m, m − low), and each difference is rounded once.
+        """
+        middle = 0.5 * low + 0.5 * high
+        return Ball(middle, np.maximum(high - middle, middle - low) * _UP)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the value, then the error."""
+        return iter((self.value, self.error))
+
+    def take(self, rows: Any) -> Ball:
+        """The balls at an index, or at several."""
         return Ball(self.value[rows], self.error[rows])
 
     def put(self, rows: Indices, other: Ball) -> None:
-        """Other values and errors on some rows."""
+        """Replace the balls of some rows."""
         self.value[rows], self.error[rows] = other
 
-    def rounded(self, roundings: int = 1) -> Ball:
-        """These values after this many roundings."""
-        return Ball(self.value, self.error + gamma(roundings) * np.abs(self.value))
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def low(self) -> Any:
+        """A lower bound on the true numbers, −∞ where nothing is known."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            s = self.error - self.value
+            return -_known(s + 2 * _U * abs(s))
+
+    @property
+    def high(self) -> Any:
+        """An upper bound on the true numbers, ∞ where nothing is known.
+
+        s = fl(x + e) is within u|s| of x + e, and s + 2u|s| rounds to no less than s + u|s|.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            s = self.value + self.error
+            return _known(s + 2 * _U * abs(s))
+
+    @property
+    def size(self) -> Any:
+        """The most that the true numbers' absolute values can be, ∞ where nothing is known: |x| + e, rounded up."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _known((abs(self.value) + self.error) * _UP)
 
     def finite(self) -> Ball:
-        """These values with infinite bounds where one, or its bound, has overflowed: then nothing is known."""
+        """Return the balls with infinite errors where a value, or its error, has overflowed or is NaN."""
         known = np.isfinite(self.value) & np.isfinite(self.error)
         return Ball(self.value, np.where(known, self.error, np.inf))
 
-    def plus(self, other: Ball) -> Ball:
-        """The sum, rounded."""
-        return Ball(self.value + other.value, self.error + other.error).rounded()
+    def rounded(self, roundings: int = 1) -> Ball:
+        """Balls of the numbers that these were before so many roundings: X = x(1 + θ), |θ| ≤ γ_k (Higham, lemma 3.1).
 
-    def minus(self, other: Ball) -> Ball:
-        """The difference, rounded."""
-        return Ball(self.value - other.value, self.error + other.error).rounded()
+        γ_k|x| may itself underflow, where it is below LEAST.
+        """
+        size = abs(self.value)
+        return Ball(self.value, (self.error + gamma(roundings) * size) * _UP + np.minimum(size, LEAST))
 
-    def times(self, factor: float) -> Ball:
-        """The product with a number that is exact, rounded."""
-        return Ball(factor * self.value, abs(factor) * self.error).rounded()
+    # --- operations on each number ------------------------------------------------------------------------------------
+
+    def __neg__(self) -> Ball:
+        return Ball(-self.value, self.error)
+
+    def __abs__(self) -> Ball:
+        """||X| − |x|| ≤ |X − x|."""
+        return Ball(abs(self.value), self.error)
+
+    def __add__(self, other: Any) -> Ball:
+        """|X + Y − fl(x + y)| ≤ e_x + e_y + u|fl(x + y)|."""
+        if isinstance(other, Ball):
+            value = self.value + other.value
+            return Ball(value, (self.error + other.error + _U * abs(value)) * _UP)
+        value = self.value + other
+        return Ball(value, (self.error + _U * abs(value)) * _UP)
+
+    def __radd__(self, other: Any) -> Ball:
+        return self + other
+
+    def __sub__(self, other: Any) -> Ball:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Ball:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Ball:
+        """|XY − fl(xy)| ≤ |x|e_y + (|y| + e_y)e_x + u|fl(xy)|, and LEAST for what four products lose.
+
+        Zero times a number that is known is exactly zero.
+        """
+        x, e = self.value, self.error
+        if isinstance(other, Ball):
+            value, size = x * other.value, abs(other.value) + other.error
+            error = abs(x) * other.error + size * e + _U * abs(value)
+        else:
+            value, size = x * other, abs(other)
+            error = size * e + _U * abs(value)
+        return Ball(value, error * _UP + 4 * np.minimum(np.minimum(abs(x) + e, size), LEAST))
+
+    def __rmul__(self, other: Any) -> Ball:
+        return self * other
+
+    def __truediv__(self, other: Any) -> Ball:
+        """|X/Y − fl(x/y)| ≤ (e_x + |x/y|e_y)/(|y| − e_y) + u|fl(x/y)|, and LEAST for what the quotients lose.
+
+        X/Y − x/y = ((X − x) − (x/y)(Y − y))/Y. The computed |x/y| may have lost LEAST/2, and its product with e_y too.
+        Where |y| ≤ e_y, Y may be 0 and nothing is known.
+        """
+        x, e = self.value, self.error
+        y, e_y = other if isinstance(other, Ball) else (other, None)
+        lost = 2 * np.minimum(abs(x) + e, LEAST)
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            value, least = np.divide(x, y), abs(y)
+            if e_y is not None:
+                tiny = np.minimum(abs(x), LEAST)
+                e = e + (abs(value) + tiny) * e_y * _UP + np.minimum(e_y, tiny)
+                least = least - e_y
+            error = (np.divide(e, least) + _U * abs(value)) * _UP + lost
+        return Ball(value, np.where((least > 0) & (least < np.inf), error, np.inf)[()])
+
+    def __rtruediv__(self, other: Any) -> Ball:
+        return Ball(other, 0.0 * other) / self
+
+    def square(self) -> Ball:
+        """|X² − fl(x²)| ≤ (2|x| + e)e + u fl(x²), and LEAST for what the products lose."""
+        size, e = abs(self.value), self.error
+        value = size * size
+        return Ball(value, ((2 * size + e) * e + _U * value) * _UP + 4 * np.minimum(size + e, LEAST))
+
+    def sqrt(self) -> Ball:
+        """The roots of numbers ≥ 0: of a ball that reaches below 0 its part from 0 on.
+
+        With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. Where x < 0, X is as near to 0.
+        """
+        x, e = np.maximum(self.value, 0.0), self.error
+        z, least = np.sqrt(x), np.sqrt(np.maximum(x - e, 0.0)) * (1 - 8 * _U)
+        both = z * (1 - 8 * _U) + least
+        quotient = np.divide(e, np.where(both > 0, both, 1.0))
+        error = np.where(both > 0, np.minimum(np.sqrt(e), quotient), np.sqrt(e))[()]
+        return Ball(z, (error + _U * z + 0.0 * self.value) * _UP)  # NaN where x is −∞
+
+    def positive(self) -> Ball:
+        """max(X, 0): no further from max(x, 0) than e, and at most x + e."""
+        error = self.error + 0.0 * self.value  # NaN where x is −∞
+        return Ball(np.maximum(self.value, 0.0), np.minimum(error, np.maximum(self.high, 0.0)))
+
+    # --- sums ---------------------------------------------------------------------------------------------------------
+
+    def sum(self, axis: int | None = None) -> Ball:
+        """ΣX, in whatever order NumPy adds: |ΣX − fl(Σx)| ≤ Σe + γ_{n−1}Σ|x| (Higham, equation 4.4).
+
+        γ_n fl(Σ|x|) may underflow, where it is below LEAST.
+        """
+        value, size = np.add.reduce(self.value, axis), np.add.reduce(abs(self.value), axis)
+        n = np.size(self.value) // max(np.size(value), 1)
+        error = (np.add.reduce(self.error, axis) + gamma(n) * size) * (1 + gamma(n + 8))
+        return Ball(value, error + np.minimum(size, LEAST))
+
+    def inner(self, other: Any, axis: int | None = None) -> Ball:
+        """ΣXY, in whatever order NumPy adds: |ΣXY − fl(Σxy)| ≤ Σ[|x|e_y + (|y| + e_y)e_x] + γ_nΣ|xy| (Higham, 3.5).
+
+        Each product may lose LEAST/2, and so may each of the two in its error. Sums of zeros are exact.
+        """
+        x, e = self.value, self.error
+        y, e_y = other if isinstance(other, Ball) else (other, None)
+        products, size = x * y, abs(y)
+        value = np.add.reduce(products, axis)
+        n = products.size // max(np.size(value), 1)
+        terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
+        sizes = np.add.reduce(abs(products), axis)
+        error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
+        if axis is None and sizes > 0:
+            return Ball(value, error + 4 * n * LEAST)
+        zero = not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e))
+        return Ball(value, error + (0 if zero else 4 * n * LEAST))
+
+    def transformed(self, A: Any) -> Ball:
+        """AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x|, k the terms of a sum."""
+        terms = int(np.bincount(A.nonzero()[0], minlength=1).max()) if hasattr(A, "tocsr") else A.shape[-1]
+        size = abs(A)
+        error = np.asarray(size @ self.error) + gamma(terms + 1) * np.asarray(size @ abs(self.value))
+        return Ball(np.asarray(A @ self.value), error * (1 + gamma(terms + 10)) + 4 * terms * LEAST)
+
+
+def exact(values: Any) -> Ball:
+    """Numbers that are what they are."""
+    return Ball(values, 0.0 * values)
+
+
+def _known(bound: Any) -> Any:
+    """An upper bound: ∞ where it is NaN or −∞."""
+    if isinstance(bound, float):
+        return bound if bound > -np.inf else np.inf
+    known = bound > -np.inf
+    return bound if known.all() else np.where(known, bound, np.inf)
