@@ -32,7 +32,7 @@ _U = 2.0**-53
 _UP = 1 + 8 * _U
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Ball:
     """A computed number, or an array of them, and a bound on the error of each: the true ones lie in [low, high]."""
 
@@ -123,13 +123,13 @@ class Ball:
         return Ball(value, (self.error + _U * abs(value)) * _UP)
 
     def __radd__(self, other: Any) -> Ball:
-        return self + other
+        return self.__add__(other)
 
     def __sub__(self, other: Any) -> Ball:
-        return self + -other
+        return self.__add__(-other)
 
     def __rsub__(self, other: Any) -> Ball:
-        return -self + other
+        return (-self).__add__(other)
 
     def __mul__(self, other: Any) -> Ball:
         """|XY − fl(xy)| ≤ |x|e_y + (|y| + e_y)e_x + u|fl(xy)|, and LEAST for what four products lose.
@@ -146,7 +146,7 @@ class Ball:
         return Ball(value, error * _UP + 4 * np.minimum(np.minimum(abs(x) + e, size), LEAST))
 
     def __rmul__(self, other: Any) -> Ball:
-        return self * other
+        return self.__mul__(other)
 
     def __truediv__(self, other: Any) -> Ball:
         """|X/Y − fl(x/y)| ≤ (e_x + |x/y|e_y)/(|y| − e_y) + u|fl(x/y)|, and LEAST for what the quotients lose.
