@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Indices, gamma
+from mercer.arrays import gamma
 
 # The smallest number above 0, twice what a product or a quotient can lose below the normal numbers.
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -63,7 +63,7 @@ class Ball:
         """The balls at an index, or at several."""
         return Ball(self.value[rows], self.error[rows])
 
-    def put(self, rows: Indices, other: Ball) -> None:
+    def put(self, rows: Any, other: Ball) -> None:
         """Replace the balls of some rows."""
         self.value[rows], self.error[rows] = other
 
@@ -192,6 +192,10 @@ class Ball:
         error = self.error + 0.0 * self.value  # NaN where x is −∞
         return Ball(np.maximum(self.value, 0.0), np.minimum(error, np.maximum(self.high, 0.0)))
 
+    def max(self, axis: int) -> Ball:
+        """The largest along an axis: |max X − max x| ≤ max e."""
+        return Ball(np.maximum.reduce(self.value, axis), np.maximum.reduce(self.error, axis))
+
     # --- sums ---------------------------------------------------------------------------------------------------------
 
     def sum(self, axis: int | None = None) -> Ball:
@@ -233,6 +237,21 @@ class Ball:
 def exact(values: Any) -> Ball:
     """Numbers that are what they are."""
     return Ball(values, 0.0 * values)
+
+
+def sum_rows(values: Any) -> Ball:
+    """Σ_k x_ik of each row, in twice the precision of float64, rounded once.
+
+    What an addition rounds off is a float itself (Knuth's TwoSum), so that only the sum of those is off, by γ_m of their
+    sizes. Coefficients that cancel exactly have the sum 0, and no error.
+    """
+    total, rest, size = 0.0 * values[:, 0], 0.0 * values[:, 0], 0.0 * values[:, 0]
+    for x in values.T:
+        after = total + x
+        back = after - total
+        lost = (total - (after - back)) + (x - back)
+        total, rest, size = after, rest + lost, size + abs(lost)
+    return Ball(rest, size * gamma(2 * values.shape[1] + 8)) + total
 
 
 def _known(bound: Any) -> Any:
