@@ -18,6 +18,7 @@ NumPy's functions refuse balls, so that no value goes on without its error unles
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -72,25 +73,17 @@ class Ball:
     @property
     def low(self) -> Any:
         """A lower bound on the true numbers, −∞ where nothing is known."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            s = self.error - self.value
-            return -_known(s + 2 * _U * abs(s))
+        return -_at_most(-self.value, self.error)
 
     @property
     def high(self) -> Any:
-        """An upper bound on the true numbers, ∞ where nothing is known.
-
-        s = fl(x + e) is within u|s| of x + e, and s + 2u|s| rounds to no less than s + u|s|.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            s = self.value + self.error
-            return _known(s + 2 * _U * abs(s))
+        """An upper bound on the true numbers, ∞ where nothing is known."""
+        return _at_most(self.value, self.error)
 
     @property
     def size(self) -> Any:
-        """The most that the true numbers' absolute values can be, ∞ where nothing is known: |x| + e, rounded up."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return _known((abs(self.value) + self.error) * _UP)
+        """The most that the true numbers' absolute values can be, ∞ where nothing is known."""
+        return _at_most(abs(self.value), self.error)
 
     def finite(self) -> Ball:
         """Return the balls with infinite errors where a value, or its error, has overflowed or is NaN."""
@@ -103,7 +96,7 @@ class Ball:
         γ_k|x| may itself underflow, where it is below LEAST.
         """
         size = abs(self.value)
-        return Ball(self.value, (self.error + gamma(roundings) * size) * _UP + np.minimum(size, LEAST))
+        return Ball(self.value, (self.error + gamma(roundings) * size) * _UP + LEAST * (size > 0))
 
     # --- operations on each number ------------------------------------------------------------------------------------
 
@@ -143,7 +136,7 @@ class Ball:
         else:
             value, size = x * other, abs(other)
             error = size * e + _U * abs(value)
-        return Ball(value, error * _UP + 4 * np.minimum(np.minimum(abs(x) + e, size), LEAST))
+        return Ball(value, error * _UP + 4 * LEAST * ((abs(x) + e > 0) & (size > 0)))
 
     def __rmul__(self, other: Any) -> Ball:
         return self.__mul__(other)
@@ -156,15 +149,16 @@ class Ball:
         """
         x, e = self.value, self.error
         y, e_y = other if isinstance(other, Ball) else (other, None)
-        lost = 2 * np.minimum(abs(x) + e, LEAST)
+        lost = 2 * LEAST * (abs(x) + e > 0)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             value, least = np.divide(x, y), abs(y)
             if e_y is not None:
-                tiny = np.minimum(abs(x), LEAST)
-                e = e + (abs(value) + tiny) * e_y * _UP + np.minimum(e_y, tiny)
+                tiny = LEAST * (abs(x) > 0)
+                e = e + (abs(value) + tiny) * e_y * _UP + tiny * (e_y > 0)
                 least = least - e_y
             error = (np.divide(e, least) + _U * abs(value)) * _UP + lost
-        return Ball(value, np.where((least > 0) & (least < np.inf), error, np.inf)[()])
+            # Nothing is known where the denominator is 0 or infinite: the error becomes ∞ or NaN.
+            return Ball(value, np.divide(error, (least > 0) & (least < np.inf)))
 
     def __rtruediv__(self, other: Any) -> Ball:
         return Ball(other, 0.0 * other) / self
@@ -173,7 +167,7 @@ class Ball:
         """|X² − fl(x²)| ≤ (2|x| + e)e + u fl(x²), and LEAST for what the products lose."""
         size, e = abs(self.value), self.error
         value = size * size
-        return Ball(value, ((2 * size + e) * e + _U * value) * _UP + 4 * np.minimum(size + e, LEAST))
+        return Ball(value, ((2 * size + e) * e + _U * value) * _UP + 4 * LEAST * (size + e > 0))
 
     def sqrt(self) -> Ball:
         """The roots of numbers ≥ 0: of a ball that reaches below 0 its part from 0 on.
@@ -181,11 +175,11 @@ class Ball:
         With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. Where x < 0, X is as near to 0.
         """
         x, e = np.maximum(self.value, 0.0), self.error
-        z, least = np.sqrt(x), np.sqrt(np.maximum(x - e, 0.0)) * (1 - 8 * _U)
-        both = z * (1 - 8 * _U) + least
-        quotient = np.divide(e, np.where(both > 0, both, 1.0))
-        error = np.where(both > 0, np.minimum(np.sqrt(e), quotient), np.sqrt(e))[()]
-        return Ball(z, (error + _U * z + 0.0 * self.value) * _UP)  # NaN where x is −∞
+        with np.errstate(over="ignore", invalid="ignore"):
+            z, least = np.sqrt(x), np.sqrt(np.maximum(x - e, 0.0)) * (1 - 8 * _U)
+            both = np.maximum(z * (1 - 8 * _U) + least, LEAST)  # no root is so small, but 0
+            error = np.minimum(np.sqrt(e), e / both)
+            return Ball(z, (error + _U * z + 0.0 * self.value) * _UP)  # NaN where x is −∞
 
     def positive(self) -> Ball:
         """max(X, 0): no further from max(x, 0) than e, and at most x + e."""
@@ -206,7 +200,7 @@ class Ball:
         value, size = np.add.reduce(self.value, axis), np.add.reduce(abs(self.value), axis)
         n = np.size(self.value) // max(np.size(value), 1)
         error = (np.add.reduce(self.error, axis) + gamma(n) * size) * (1 + gamma(n + 8))
-        return Ball(value, error + np.minimum(size, LEAST))
+        return Ball(value, error + LEAST * (size > 0))
 
     def inner(self, other: Any, axis: int | None = None) -> Ball:
         """ΣXY, in whatever order NumPy adds: |ΣXY − fl(Σxy)| ≤ Σ[|x|e_y + (|y| + e_y)e_x] + γ_nΣ|xy| (Higham, 3.5).
@@ -222,9 +216,20 @@ class Ball:
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
         if axis is None and sizes > 0:
-            return Ball(value, error + 4 * n * LEAST)
+            return Ball(float(value), float(error) + 4 * n * LEAST)
         zero = not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e))
         return Ball(value, error + (0 if zero else 4 * n * LEAST))
+
+    def norm(self) -> Ball:
+        """‖X‖, the root of the sum of all squares: |‖X‖ − ‖x‖| ≤ ‖e‖.
+
+        Both sums of n squares have the relative error γ_n, as squares are ≥ 0, and each square may lose LEAST/2. A root
+        of a sum that is off by s is off by √s at most.
+        """
+        n, (value, error) = np.size(self.value), (float(np.add.reduce(part * part, None)) for part in self)
+        lost = math.sqrt(n * LEAST) if value + error > 0 or np.any(self.value) or np.any(self.error) else 0.0
+        value, error = math.sqrt(value), math.sqrt(error) + lost
+        return Ball(value, (error + gamma(n + 4) * value) * (1 + gamma(n + 8)) + lost)
 
     def transformed(self, A: Any) -> Ball:
         """AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x|, k the terms of a sum."""
@@ -242,8 +247,8 @@ def exact(values: Any) -> Ball:
 def sum_rows(values: Any) -> Ball:
     """Σ_k x_ik of each row, in twice the precision of float64, rounded once.
 
-    What an addition rounds off is a float itself (Knuth's TwoSum), so that only the sum of those is off, by γ_m of their
-    sizes. Coefficients that cancel exactly have the sum 0, and no error.
+    What an addition rounds off is a float itself (Knuth's TwoSum), so that only the sum of those is off, by γ_m of
+    their sizes. Coefficients that cancel exactly have the sum 0, and no error.
     """
     total, rest, size = 0.0 * values[:, 0], 0.0 * values[:, 0], 0.0 * values[:, 0]
     for x in values.T:
@@ -254,9 +259,17 @@ def sum_rows(values: Any) -> Ball:
     return Ball(rest, size * gamma(2 * values.shape[1] + 8)) + total
 
 
-def _known(bound: Any) -> Any:
-    """An upper bound: ∞ where it is NaN or −∞."""
-    if isinstance(bound, float):
-        return bound if bound > -np.inf else np.inf
-    known = bound > -np.inf
-    return bound if known.all() else np.where(known, bound, np.inf)
+def _at_most(value: Any, error: Any) -> Any:
+    """x + e, rounded up; ∞ where that is NaN or −∞.
+
+    s = fl(x + e) is within u|s| of x + e, and s + 2u|s| rounds to no less than s + u|s|.
+    """
+    if isinstance(value, float) and isinstance(error, float):
+        s = float(value) + float(error)
+        s += 2 * _U * abs(s)
+        return s if s > -math.inf else math.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        s = value + error
+        s = s + 2 * _U * abs(s)
+    known = s > -np.inf
+    return s if known.all() else np.where(known, s, np.inf)
