@@ -21,7 +21,7 @@ from mercer.certificates.linear import certify_linear
 from mercer.certificates.novelty import with_best_bias
 from mercer.certificates.ranking import _sums, certify_ranking
 from mercer.certificates.representer import certify_representer
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact
 from mercer.gram.places import rows_for
 from mercer.losses import Huber, Squared
 from mercer.penalties import PENALTIES
@@ -244,10 +244,10 @@ def test_coefficients_of_a_ranking_that_are_rounded_sums():
     alpha = rng.random(len(pairs[0]))
     beta = problem.combined(pairs, alpha)
     proof = certify_ranking(problem, Declared(np.eye(n), 0.0, "up"), beta, RankDual(r, 0.0, alpha))
-    exact = [Fraction(0)] * n
+    truth = [Fraction(0)] * n
     for i, j, a in zip(*(side.tolist() for side in pairs), alpha.tolist(), strict=True):
-        exact[i], exact[j] = exact[i] + Fraction(a), exact[j] - Fraction(a)
-    off = max(abs(a - Fraction(float(b))) for a, b in zip(exact, beta, strict=True))
+        truth[i], truth[j] = truth[i] + Fraction(a), truth[j] - Fraction(a)
+    off = max(abs(a - Fraction(float(b))) for a, b in zip(truth, beta, strict=True))
     assert 0 < off <= Fraction(proof.kkt["dual feasibility: equality"])
 
 
@@ -367,7 +367,7 @@ def test_running_sums_of_a_ranking_are_rounded():
     """A weight of 1e-17/3 after one of 1000/3, which is not in the pair: in fractions, β̂ is within the residual."""
     w, r = np.array([1.0, 1000 / 3, 1e-17 / 3]), np.array([0.0, -5.0, 5.0])
     problem = RankProblem(np.array([1, 0, 0]), np.zeros(3, dtype=np.intp), w, 1.0)
-    beta = np.array([_sums(problem, r, r + 1.0, w)[0][0], 0.0, -w[2]])
+    beta = np.array([_sums(problem, r, r + 1.0, exact(w))[0].value[0], 0.0, -w[2]])
     proof = certify_ranking(problem, Declared(np.eye(3), 0.0, "up"), beta, RankDual(r, -1.0, np.empty(0)))
     off = abs(Fraction(float(beta[0])) - Fraction(float(w[2])))
     assert 0 < off <= Fraction(proof.kkt["dual feasibility: equality"])

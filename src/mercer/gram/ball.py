@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import gamma
+from mercer.arrays import Indices, gamma, sums_by
 
 # The smallest number above 0, twice what a product or a quotient can lose below the normal numbers.
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -219,6 +219,12 @@ class Ball:
             return Ball(float(value), float(error) + 4 * n * LEAST)
         zero = not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e))
         return Ball(value, error + (0 if zero else 4 * n * LEAST))
+
+    def sum_by(self, index: Indices, n: int) -> Ball:
+        """ΣX over equal indices, for each index from 0 to n − 1: as `sum`, with the terms of the longest sum."""
+        terms = int(np.bincount(index, minlength=1).max())
+        value, size, error = (sums_by(index, part, n) for part in (self.value, abs(self.value), self.error))
+        return Ball(value, (error + gamma(terms) * size) * (1 + gamma(terms + 8)) + LEAST * (size > 0))
 
     def norm(self) -> Ball:
         """‖X‖, the root of the sum of all squares: |‖X‖ − ‖x‖| ≤ ‖e‖.
