@@ -215,10 +215,9 @@ class Ball:
         terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
-        if axis is None and sizes > 0:
-            return Ball(float(value), float(error) + 4 * n * LEAST)
-        zero = not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e))
-        return Ball(value, error + (0 if zero else 4 * n * LEAST))
+        zero = not (sizes > 0).all() and (not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e)))
+        error = error if zero else error + 4 * n * LEAST
+        return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def sum_by(self, index: Indices, n: int) -> Ball:
         """ΣX over equal indices, for each index from 0 to n − 1: as `sum`, with the terms of the longest sum."""
