@@ -23,7 +23,7 @@ import numpy as np
 from mercer.arrays import Floats, gamma, sums_by
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import LEAST, Ball, exact
+from mercer.gram.ball import Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.problems.least_squares import LeastSquares
 
@@ -68,14 +68,14 @@ def certify_outputs(
         rest = target - fitted  # r − dβ
         # With a bias, this is D(β) − bΣβ. An error of f is in it once, halved.
         dual = 0.5 * (target + rest).inner(beta, axis=0)
-        distance = exact(np.zeros(problem.n_outputs))
-        if problem.n < len(problem.weight) or not np.array_equal(C[problem.member], beta):
+        near = rest.square().inner(weight, axis=0) / (2 * problem.lam)
+        if problem.n < len(problem.weight) or (C[problem.member] != beta).any():
             missed = exact((C - joint_sums(problem, exact(beta))).size)
             away = Ball.within(missed.inner(reach[:, None], axis=0).high)  # at least ‖f − f_β‖
             f = f + (exact(reach[:, None]) * away).take(problem.member)
-            rest, distance = target - (f + ridge), 0.5 * away.square()
+            rest = target - (f + ridge)
+            near = rest.square().inner(weight, axis=0) / (2 * problem.lam) + 0.5 * away.square()
             dual = dual + 0.5 * away * (u.inner(C, axis=0).sqrt() + away)  # ½⟨f_β, f − f_β⟩
-        near = distance + rest.square().inner(weight, axis=0) / (2 * problem.lam)
     return certify_parts(
         problem, b, beta, dual + near, dual, near, target - f, rest, float(reach.max()), PROOF[gram.positive_definite]
     )
@@ -134,25 +134,26 @@ def certify_parts(
     rows share.
     """
     left = rest if left is None else left
-    totals = abs(exact(sums_of(beta)).rounded()) if problem.bias else exact(np.zeros(problem.n_outputs))
+    total = np.abs(sums_of(beta)) if problem.bias else np.zeros(problem.n_outputs)
+    total = np.nextafter(total, np.inf) * (total > 0)  # of sums that were rounded once
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. Σβ = 0 is missed by `totals`. D(β) − bΣβ then is Σβ times b* − b above a bound on the optimum.
+        # 1. Σβ = 0 is missed by `total`. D(β) − bΣβ then is Σβ times b* − b above a bound on the optimum.
         gaps = nearest = near.high
-        if totals.value.any():
-            mean = residual.inner(problem.weight[:, None], axis=0) / exact(problem.weight).sum()
-            total, tilt = totals.size, mean.size
+        if total.any():
+            sums = residual.inner(problem.weight[:, None], axis=0).size
             # near = first + step·√near at most, solved for near. All numbers are ≥ 0.
+            tilt = rounded_up(sums / problem.mass, len(problem.weight) + _ROUNDINGS)
             first, step = gaps + total * tilt, total * reach * math.sqrt(2.0)
-            nearest = _rounded_up(first + step * (np.sqrt(first) + step))
+            nearest = rounded_up(first + step * (np.sqrt(first) + step), _ROUNDINGS)
             own = total * np.abs(b)
-            gaps = np.maximum(nearest, _rounded_up(gaps + own))
-            dual = dual - _rounded_up(np.maximum(total * tilt + step * np.sqrt(nearest), own))
+            gaps = np.maximum(nearest, rounded_up(gaps + own, _ROUNDINGS))
+            dual = dual - rounded_up(np.maximum(total * tilt + step * np.sqrt(nearest), own), _ROUNDINGS)
         # 2. Values and residuals become bounds.
         highest, lowest, low, high = primal.high, dual.low, left.low, left.high
-        apart = high.max(axis=0) - low.min(axis=0) if problem.bias else np.zeros(len(b))
+        apart = np.maximum.reduce(high) - np.minimum.reduce(low) if problem.bias else np.zeros(len(b))
         ends = (low, high) if shift is None else ((exact(low) + shift).low, (exact(high) + shift).high)
-        outside = np.maximum(-ends[0], ends[1]).max(axis=0)
-        violation = np.maximum(exact(apart).rounded().high, outside)
+        outside = np.maximum.reduce(np.maximum(-ends[0], ends[1]))
+        violation = np.maximum(rounded_up(apart, 1), outside)
         worst = (rest.size**2 * problem.weight[:, None]).argmax(axis=0)
     above = nearest if above is None else np.minimum(above, nearest)
     return Certificate.total(
@@ -163,7 +164,7 @@ def certify_parts(
                 gap=float(gaps[k]),
                 violation=float(violation[k]),
                 kkt={
-                    **conditions(0.0, float(totals.size[k]), float(outside[k]), float(outside[k])),
+                    **conditions(0.0, float(total[k]), float(outside[k]), float(outside[k])),
                     ABOVE: float(above[k]),
                 },
                 gap_measures=gap_measures,
@@ -186,7 +187,7 @@ def limit_of_outputs(
         gains = np.divide(g * g, 2 * curvature[:, None], out=np.zeros_like(g), where=curvature[:, None] > 0)
     parts = []
     for k in range(problem.n_outputs):
-        gain = float(exact(gains[:, k].max(initial=0.0)).rounded(_ROUNDINGS).high)
+        gain = float(rounded_up(gains[:, k].max(initial=0.0), _ROUNDINGS))
         kkt = {
             "normal equations": float(g[:, k].max(initial=0.0)),
             "residuals sum to 0": float(sums.size[k]) if problem.bias else 0.0,
@@ -204,11 +205,6 @@ def limit_of_outputs(
             )
         )
     return Certificate.total(parts)
-
-
-def _rounded_up(values: Floats) -> Floats:
-    """Numbers ≥ 0 that a few sums, products and roots of numbers ≥ 0 made, each of which rounds or underflows."""
-    return np.asarray(Ball(values, np.full_like(values, _ROUNDINGS * LEAST)).rounded(_ROUNDINGS).high)
 
 
 def sums_of(beta: Floats) -> Floats:

@@ -15,19 +15,19 @@ taken the sum t, and with x_j'X'β = f_j − b − x_j'(w − X'β)
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
-from mercer.gram.ball import LEAST, Ball, exact
+from mercer.gram.ball import LEAST, Ball, exact, rounded_up
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 
 # A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
 _LARGEST_ERROR_SHARE = 1e-6
+_TINY = float(np.finfo(float).tiny)
 # Operations of the core on each number of a sum, and a few more.
 _ROUNDINGS = 8
 # Roundings of p ∓ ε − f − dβ and of its bounds, and a little more for the sum of their sizes.
@@ -39,9 +39,9 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
     curved, tubes = bool(problem.d.any()), bool(problem.epsilon.any())
     with np.errstate(over="ignore", invalid="ignore"):
         length = exact(w).norm()
-        f = Ball(*rows.product_bound(w, b))
+        f = rows.product_bound(w, b)
         if rows.origin:  # the bias of rows that were not centred is b − w'c, rounded
-            f = f + Ball.within((rows.origin * length).rounded(_ROUNDINGS).error)
+            f = f + Ball.within((length * rows.origin).rounded(_ROUNDINGS).error)
         hi, lo, combined_error = rows.combination(beta, _LARGEST_ERROR_SHARE * length.high)
         losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
             problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value,
@@ -53,13 +53,13 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         norm, energy, distance = length.square(), (combined.norm() + missed).square(), apart.square()
         total = _total(beta) if problem.bias else exact(0.0)
         if problem.bias not in (0, np.inf):
-            own, meant = exact(b) / problem.bias, problem.bias * total
+            own, meant = exact(b) / problem.bias, total * problem.bias
             norm, energy, distance = norm + own.square(), energy + meant.square(), distance + (own - meant).square()
         # One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
-        primal = 0.5 * norm + exact(losses).rounded((1 + tubes) * rows.n + _ROUNDINGS)
-        dual = exact(problem.p).inner(beta) - 0.5 * energy
+        primal = norm * 0.5 + exact(losses).rounded((1 + tubes) * rows.n + _ROUNDINGS)
+        dual = exact(problem.p).inner(beta) - energy * 0.5
         if curved:
-            dual = dual - 0.5 * exact(beta).square().inner(problem.d)
+            dual = dual - exact(beta).square().inner(problem.d) * 0.5
         if tubes:
             dual = dual - exact(problem.epsilon).inner(np.abs(beta))
         to_gap = to_dual = math.inf if box > 0 else 0.0
@@ -67,13 +67,13 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
             to_gap, to_dual = _repair(problem, rows, beta, f, b, total.size, apart.size)
         # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap,
         # as a share of the primal value.
-        excess = 0.5 * distance
-        share = (excess / max(primal.high, np.finfo(float).tiny)).high if distance.high else 0.0
-    missing = float(share) if to_gap < math.inf else math.inf
+        excess = (distance * 0.5).high
+        share = rounded_up(excess / max(primal.high, _TINY), 1) if excess else 0.0
+    missing = share if to_gap < math.inf else math.inf
     return Certificate(
         primal=primal.high,
         dual=(dual - to_dual).low,
-        gap=excess.high + shares + to_gap,  # and at least the difference of the two, which has all errors
+        gap=excess + shares + to_gap,  # and at least the difference of the two, which has all errors
         violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
             **conditions(box, total.size if problem.exact_bias else 0.0, outward, inward),
@@ -86,14 +86,8 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
 
 
 def longest(rows: Rows) -> Floats:
-    """The length of every row, or a little more."""
-    return np.asarray(_lengths(rows, slice(None)).high)
-
-
-def _lengths(rows: Rows, which: int | slice) -> Ball:
-    """Lengths of rows; each square of an entry may lose LEAST."""
-    squares = exact(rows.lengths[which]).rounded(rows.d + _ROUNDINGS) + Ball.within(rows.d * LEAST)
-    return squares.sqrt()
+    """The length of every row, or a little more: each square of an entry may have lost LEAST."""
+    return np.asarray(rounded_up(np.sqrt(rows.lengths + rows.d * LEAST), rows.d + _ROUNDINGS))
 
 
 def _total(beta: Floats) -> Ball:
@@ -127,20 +121,16 @@ def _repair(
     if tube.any():
         room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
     j = int(np.argmax(room))
-    alone = bool(exact(float(room[j])).rounded().low >= most) or room[j] == math.inf
-    which = j if alone else slice(None)
-    own, lengths = beta[which], _lengths(rows, which)
-    slopes = problem.p[which] - f.take(which) - exact(problem.d[which]) * own + lengths * Ball.within(apart)
+    alone = math.nextafter(float(room[j]), -math.inf) >= most  # a difference, rounded once
+    which = slice(j, j + 1) if alone else slice(None)
+    own, lengths = beta[which], rounded_up(np.sqrt(rows.lengths[which] + rows.d * LEAST), rows.d + _ROUNDINGS)
+    slopes = problem.p[which] - f.take(which) - exact(problem.d[which]) * own
+    slopes = slopes + Ball.within(rounded_up(lengths * apart, 1))
     if tube.any():
         slopes = slopes - tube[which] * np.sign(own)
         if not alone:  # zero may be crossed
             slopes = slopes + Ball.within(2 * tube)
-    curved = exact(_largest(lengths.high)).square() + _largest(problem.d[which])
-    second = 0.5 * exact(most).square() * curved
-    to_gap, to_dual = ((exact(_largest(h.size)) * most + second).high for h in (slopes, slopes + b))
-    return to_gap, to_dual
-
-
-def _largest(values: Any) -> float:
-    """The largest of several numbers, or the only one."""
-    return float(values) if isinstance(values, float) else float(values.max())
+    # All numbers are ≥ 0.
+    second = 0.5 * most * most * (np.maximum.reduce(lengths) ** 2 + np.maximum.reduce(problem.d[which]))
+    costs = most * np.maximum.reduce(slopes.size) + second, most * np.maximum.reduce((slopes + b).size) + second
+    return float(rounded_up(costs[0], _ROUNDINGS)), float(rounded_up(costs[1], _ROUNDINGS))

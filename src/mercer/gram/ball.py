@@ -11,7 +11,8 @@ numerical algorithms", chapters 2 and 3):
    n − 1 roundings, and gets the factor 1 + γ_{n+8}.
 3. Operands that are no balls are exact.
 4. An operation that overflows has an infinite value, and with it an infinite error or NaN. A NaN stays one in all that
-   is computed from it. `low`, `high` and `size` read both as infinity: nothing is known.
+   is computed from it. `low`, `high` and `size` read both as infinity: nothing is known. Warnings of NumPy are left to
+   the caller's `np.errstate`.
 
 NumPy's functions refuse balls, so that no value goes on without its error unless `value` is written.
 """
@@ -119,10 +120,16 @@ class Ball:
         return self.__add__(other)
 
     def __sub__(self, other: Any) -> Ball:
-        return self.__add__(-other)
+        """X − Y, with the bound of X + Y."""
+        if isinstance(other, Ball):
+            value = self.value - other.value
+            return Ball(value, (self.error + other.error + _U * abs(value)) * _UP)
+        value = self.value - other
+        return Ball(value, (self.error + _U * abs(value)) * _UP)
 
     def __rsub__(self, other: Any) -> Ball:
-        return (-self).__add__(other)
+        value = other - self.value
+        return Ball(value, (self.error + _U * abs(value)) * _UP)
 
     def __mul__(self, other: Any) -> Ball:
         """|XY − fl(xy)| ≤ |x|e_y + (|y| + e_y)e_x + u|fl(xy)|, and LEAST for what four products lose.
@@ -148,8 +155,11 @@ class Ball:
         Where |y| ≤ e_y, Y may be 0 and nothing is known.
         """
         x, e = self.value, self.error
-        y, e_y = other if isinstance(other, Ball) else (other, None)
         lost = 2 * LEAST * (abs(x) + e > 0)
+        if isinstance(other, float) and 0 < abs(other) < math.inf:
+            value = x / other
+            return Ball(value, (e / abs(other) + _U * abs(value)) * _UP + lost)
+        y, e_y = (other.value, other.error) if isinstance(other, Ball) else (other, None)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             value, least = np.divide(x, y), abs(y)
             if e_y is not None:
@@ -198,7 +208,7 @@ class Ball:
         γ_n fl(Σ|x|) may underflow, where it is below LEAST.
         """
         value, size = np.add.reduce(self.value, axis), np.add.reduce(abs(self.value), axis)
-        n = np.size(self.value) // max(np.size(value), 1)
+        n = self.value.size if axis is None else self.value.shape[axis]
         error = (np.add.reduce(self.error, axis) + gamma(n) * size) * (1 + gamma(n + 8))
         return Ball(value, error + LEAST * (size > 0))
 
@@ -208,14 +218,16 @@ class Ball:
         Each product may lose LEAST/2, and so may each of the two in its error. Sums of zeros are exact.
         """
         x, e = self.value, self.error
-        y, e_y = other if isinstance(other, Ball) else (other, None)
+        y, e_y = (other.value, other.error) if isinstance(other, Ball) else (other, None)
         products, size = x * y, abs(y)
         value = np.add.reduce(products, axis)
-        n = products.size // max(np.size(value), 1)
+        n = products.size if axis is None else products.shape[axis]
         terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
-        zero = not (sizes > 0).all() and (not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e)))
+        zero = not np.logical_and.reduce(sizes > 0, None) and (
+            not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e))
+        )
         error = error if zero else error + 4 * n * LEAST
         return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
@@ -231,10 +243,12 @@ class Ball:
         Both sums of n squares have the relative error γ_n, as squares are ≥ 0, and each square may lose LEAST/2. A root
         of a sum that is off by s is off by √s at most.
         """
-        n, (value, error) = np.size(self.value), (float(np.add.reduce(part * part, None)) for part in self)
+        value = float(np.add.reduce(self.value * self.value, None))
+        error = float(np.add.reduce(self.error * self.error, None))
+        n = self.value.size
         lost = math.sqrt(n * LEAST) if value + error > 0 or np.any(self.value) or np.any(self.error) else 0.0
-        value, error = math.sqrt(value), math.sqrt(error) + lost
-        return Ball(value, (error + gamma(n + 4) * value) * (1 + gamma(n + 8)) + lost)
+        value, error, share = math.sqrt(value), math.sqrt(error) + lost, gamma(n + 8)
+        return Ball(value, (error + share * value) * (1 + share) + lost)
 
     def transformed(self, A: Any) -> Ball:
         """AX for an exact matrix or row A, sparse or dense: |AX − fl(Ax)| ≤ |A|e + γ_k|A||x|, k the terms of a sum."""
@@ -273,8 +287,15 @@ def _at_most(value: Any, error: Any) -> Any:
         s = float(value) + float(error)
         s += 2 * _U * abs(s)
         return s if s > -math.inf else math.inf
-    with np.errstate(over="ignore", invalid="ignore"):
-        s = value + error
-        s = s + 2 * _U * abs(s)
+    s = value + error
+    s = s + 2 * _U * abs(s)
     known = s > -np.inf
-    return s if known.all() else np.where(known, s, np.inf)
+    return s if np.logical_and.reduce(known, None) else np.where(known, s, np.inf)
+
+
+def rounded_up(values: Any, roundings: int) -> Any:
+    """Numbers ≥ 0 that so many sums, products, quotients and roots of numbers ≥ 0 made, or a little more.
+
+    Each operation makes them smaller by the share u at most, and by LEAST/2 more where it underflows.
+    """
+    return values * (1 + gamma(roundings + 4)) + roundings * LEAST
