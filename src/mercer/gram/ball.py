@@ -225,10 +225,8 @@ class Ball:
         terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
-        zero = not np.logical_and.reduce(sizes > 0, None) and (
-            not (np.any(y) or np.any(e_y)) or not (np.any(x) or np.any(e))
-        )
-        error = error if zero else error + 4 * n * LEAST
+        some = np.logical_and.reduce(sizes > 0, None) or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e)))
+        error = error + 4 * n * LEAST if some else error
         return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def sum_by(self, index: Indices, n: int) -> Ball:
