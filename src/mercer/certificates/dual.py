@@ -23,13 +23,14 @@ recomputed with more precision until they do not, or until there is no more (doc
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import mul
 
 import numpy as np
 
 from mercer import _core
 from mercer.arrays import Flags, Floats, Indices, Precision
 from mercer.certificates.certificate import Certificate, Measures, conditions
-from mercer.gram.ball import Ball, exact, rounded_up
+from mercer.gram.ball import Ball, exact
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -52,8 +53,6 @@ NEGLIGIBLE_SHARE = 0.05
 # this share of tol the error is the smaller of the two.
 _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
-# Operations of the core on each term of a sum, and a few more.
-_ROUNDINGS = 8
 
 # u with its errors on some rows, or all, at one of the levels of `Provable.levels`.
 BoundedProduct = Callable[[Indices | None, Precision], Ball]
@@ -131,17 +130,13 @@ def certificate_of(
     )  # fmt: skip
     if problem.twins:  # a machine keeps the sums of the two, which are rounded
         equality += _EPS * float(np.abs(coefficients).sum())
-    # The core's sums: of terms of one sign, and of others whose sizes add up to `size`.
-    roundings = len(beta) + _ROUNDINGS
-    summed = Ball.within(exact(size).rounded(roundings).error)
-    half = Ball(energy, rounded_up(wrong, roundings) if size else wrong) * 0.5
-    primal = half + summed + exact(highest).rounded(roundings)
-    for bias, total in zip(b, problem.totals.tolist(), strict=True):
-        primal = primal + exact(bias) * total
-    dual = gain - half - summed - (exact(0.5 * curved).rounded(roundings) + to_dual)
+    # What rounding can do to the core's sums, as a share of their sizes: twice nu.
+    summed = _EPS * len(beta)
+    primal = 0.5 * energy + highest + sum(map(mul, b, problem.totals.tolist()))
+    dual = gain - 0.5 * energy - 0.5 * curved - to_dual
     return Certificate(
-        primal=primal.high,
-        dual=dual.low,
+        primal=primal + 0.5 * wrong + summed * (size + highest),
+        dual=dual - 0.5 * wrong - summed * (size + curved),
         gap=shares + to_gap,  # and at least the difference of the two, which has all errors
         violation=violation if to_gap < np.inf else np.inf,
         kkt=conditions(box, equality, outward, inward),

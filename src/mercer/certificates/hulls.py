@@ -54,8 +54,9 @@ def hard_margin_certificate(
     """
     # The gap holds what rounding may hide.
     with np.errstate(over="ignore", invalid="ignore"):
-        near, far = ((-2.0 * square).positive().sqrt() for square in (exact(hulls.dual) + hulls.gap, exact(hulls.dual)))
-        near, far = float((near - 2 * moved).low), float((far + 2 * moved).high)
+        inner_length = (-2.0 * (exact(hulls.dual) + hulls.gap)).positive().sqrt()
+        outer_length = (-2.0 * exact(hulls.dual)).positive().sqrt()
+        near, far = float((inner_length - 2 * moved).low), float((outer_length + 2 * moved).high)
         primal = float(rounded_up(2.0 / near / near, 2)) if near > 0 else math.inf
         dual = float((exact(2.0) / exact(far).square()).low) if hulls.dual < 0 else math.inf
     told = allowing_for(_divided(hulls, rho), 0.0, 2 * moved * far / rho + 2 * tilt)

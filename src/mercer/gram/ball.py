@@ -273,7 +273,7 @@ def sum_rows(values: Any) -> Ball:
         back = after - total
         lost = (total - (after - back)) + (x - back)
         total, rest, size = after, rest + lost, size + abs(lost)
-    return Ball(rest, size * gamma(2 * values.shape[1] + 8)) + total
+    return exact(total) + Ball(rest, size * gamma(2 * values.shape[1] + 8))
 
 
 def _at_most(value: Any, error: Any) -> Any:
