@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer.arrays import gamma
-from mercer.gram.ball import LEAST, Ball, exact
+from mercer.gram.ball import LEAST, Ball, exact, rounded_up, sum_rows
 
 ENDS = (-1, 0, 1)
 TINY = float(np.finfo(float).tiny)
@@ -149,6 +149,106 @@ def test_sums(n, seed):
         for j in ENDS:
             pairs = zip(points(x, i), points(y, j), strict=True)
             assert holds(inner, [sum(a * b for a, b in pairs)])
+
+
+@pytest.mark.parametrize("divisor", [3.0, -7e-300, 7e300, LEAST])
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_by_one_number(seed, divisor):
+    x, _ = drawn(seed)
+    with np.errstate(all="ignore"):
+        result = x / divisor
+    for end in ENDS:
+        assert holds(result, [a / Fraction(divisor) for a in points(x, end)])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_balls_of_single_numbers(seed):
+    """Floats instead of arrays."""
+    x, y = drawn(seed)
+    for k in range(60):
+        a, b = (Ball(float(ball.value[k]), float(ball.error[k])) for ball in (x, y))
+        assert holds(a, [points(a, 1)[0]])
+        assert holds(a, [points(a, -1)[0]])
+        if b.value and seed != 1:
+            with np.errstate(all="ignore"):
+                result = (a + b) * a - b / 3.0
+            for i, j in product(ENDS, ENDS):
+                (p,), (q,) = points(a, i), points(b, j)
+                assert holds(result, [(p + q) * p - q / 3])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sums_by_an_index(seed):
+    x, _ = drawn(seed)
+    index = np.arange(len(x.value)) ** 2 % 7
+    with np.errstate(all="ignore"):
+        result = x.sum_by(index, 8)
+    for end in ENDS:
+        truths = points(x, end)
+        sums = [sum((t for t, k in zip(truths, index.tolist(), strict=True) if k == i), Fraction(0)) for i in range(8)]
+        assert holds(result, sums)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("n", [1, 3, 150])
+def test_lengths(n, seed):
+    x = drawn(seed)[0].take(slice(n))
+    with np.errstate(all="ignore"):
+        length = x.norm()
+    if math.isfinite(length.value) and math.isfinite(length.error):
+        value, error = Fraction(length.value), Fraction(length.error)
+        for end in (*ENDS, "outwards"):
+            away = [(1 if t >= 0 else -1) if end == "outwards" else end for t in x.value.tolist()]
+            parts = zip(fractions(x.value), away, fractions(x.error), strict=True)
+            square = sum((t + s * e) ** 2 for t, s, e in parts)
+            assert max(value - error, 0) ** 2 <= square <= (value + error) ** 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lengths_whose_error_is_the_whole(seed):
+    """‖e‖ alone, and ‖x‖ alone: sums of squares round down in half of all cases."""
+    rng = np.random.default_rng(seed)
+    for n in range(1, 60):
+        e = 10.0 ** rng.uniform(-3, 3, n) * (1e-160 if seed % 2 else 1.0)
+        for ball in (Ball.within(e), exact(e)):
+            length = ball.norm()
+            most = Fraction(length.value) + Fraction(length.error)
+            least = max(Fraction(length.value) - Fraction(length.error), 0)
+            square = sum(t * t for t in fractions(e))
+            assert most**2 >= square
+            assert least**2 <= square
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_largest(seed):
+    x, _ = drawn(seed)
+    table = Ball(x.value.reshape(50, 3), x.error.reshape(50, 3))
+    for end in ENDS:
+        rows = np.array(points(x, end), dtype=object).reshape(50, 3)
+        assert holds(table.max(axis=1), [max(row) for row in rows.tolist()])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sums_of_rows_in_twice_the_precision(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(60, 7)) * 10.0 ** rng.integers(-20, 20, (60, 7))
+    values[:, -1] = -values[:, :-1].sum(axis=1)  # most of it cancels
+    values[:3] = [1e16, 1.0, -1e16, 0, 0, 0, 0], [0.5, -0.25, -0.25, 0, 0, 0, 0], [1e16, 1.0, 1e-16, -1e16, -1, 0, 0]
+    result = sum_rows(values)
+    assert holds(result, [sum(fractions(row)) for row in values])
+    assert (result.value[0], result.value[1], result.error[1]) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-160])
+def test_numbers_that_are_rounded_up(scale):
+    """(ab + c)/d, of three operations."""
+    rng = np.random.default_rng(0)
+    a, b, c, d = 10.0 ** rng.uniform(-3, 3, (4, 300)) * np.array([[scale], [scale], [scale * scale], [1.0]])
+    results = rounded_up((a * b + c) / d, 3, 1 / d)
+    for result, *numbers in zip(results.tolist(), a.tolist(), b.tolist(), c.tolist(), d.tolist(), strict=True):
+        p, q, r, s = map(Fraction, numbers)
+        allowed = 10 * (1 + 1 / s) * Fraction(LEAST)
+        assert (p * q + r) / s <= Fraction(result) <= (p * q + r) / s * (1 + Fraction(1, 10**14)) + allowed
 
 
 def test_sums_of_columns_are_those_of_each():

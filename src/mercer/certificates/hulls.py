@@ -40,7 +40,7 @@ class Centring:
     def tilt(self, norm: float, reach: float, total: float) -> float:
         """How far f with its rounded b can be from the centred one; ‖w‖, the longest sample, and |Σβ|."""
         sums = exact((norm + self.length * total) * (self.length + reach)).rounded(self.terms + 16).error
-        return float(rounded_up(sums * bool(self.length) + total * self.length * reach, 8))
+        return float(rounded_up(sums * bool(self.length) + total * self.length * reach, 8, self.length + reach))
 
 
 def hard_margin_certificate(
@@ -126,7 +126,7 @@ def _energy_and_values(gram: Provable, beta: Floats) -> tuple[float, Ball]:
 
 def _feasible_value(energy: float, smallest: float) -> float:
     """½‖w‖² of a function divided by the smallest of its margins y_i f(x_i); infinite where it does not separate."""
-    return float(rounded_up(0.5 * energy / smallest / smallest, 8)) if smallest > 0 else math.inf
+    return float(rounded_up(energy / smallest / smallest * 0.5, 8)) if smallest > 0 else math.inf
 
 
 def before_division(certificate: Certificate, problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:

@@ -25,7 +25,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.certificates.certificate import EQUALITY, Certificate, weakest
 from mercer.certificates.dual import PROOF, certificate_of
-from mercer.gram.ball import Ball, exact, rounded_up
+from mercer.gram.ball import LEAST, Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -93,7 +93,9 @@ def machine_proof(
         s = Ball(*(np.array(side) for side in zip(*(part.inner(c) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
     # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²)
-    squares = sum(weight * gram.reach**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
+    squares = sum(
+        weight * (gram.reach**2 + LEAST) + LEAST for gram, weight in zip(grams, weights.tolist(), strict=True)
+    )
     reach = np.asarray(rounded_up(np.sqrt(squares), len(grams) + 4))
     certificate = certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64")
     missed = certificate.kkt[EQUALITY] * len(problem.totals)

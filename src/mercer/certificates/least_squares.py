@@ -144,10 +144,12 @@ def certify_parts(
             # near = first + step·√near at most, solved for near. All numbers are ≥ 0.
             tilt = rounded_up(sums / problem.mass, len(problem.weight) + _ROUNDINGS)
             first, step = gaps + total * tilt, total * reach * math.sqrt(2.0)
-            nearest = rounded_up(first + step * (np.sqrt(first) + step), _ROUNDINGS)
+            slope = np.sqrt(first) + step
+            nearest = rounded_up(first + step * slope, _ROUNDINGS, slope)
             own = total * np.abs(b)
             gaps = np.maximum(nearest, rounded_up(gaps + own, _ROUNDINGS))
-            dual = dual - rounded_up(np.maximum(total * tilt + step * np.sqrt(nearest), own), _ROUNDINGS)
+            slope = np.sqrt(nearest)
+            dual = dual - rounded_up(np.maximum(total * tilt + step * slope, own), _ROUNDINGS, slope)
         # 2. Values and residuals become bounds.
         highest, lowest, low, high = primal.high, dual.low, left.low, left.high
         apart = np.maximum.reduce(high) - np.minimum.reduce(low) if problem.bias else np.zeros(len(b))
@@ -184,7 +186,8 @@ def limit_of_outputs(
     with np.errstate(over="ignore", invalid="ignore"):
         risk, sums = 0.5 * residual.square().inner(weight, axis=0), residual.inner(weight, axis=0)
         high, low, g = risk.high, risk.low, gradient.size
-        gains = np.divide(g * g, 2 * curvature[:, None], out=np.zeros_like(g), where=curvature[:, None] > 0)
+        root = np.sqrt(2 * curvature[:, None])
+        gains = np.divide(g, root, out=np.zeros_like(g), where=root > 0) ** 2
     parts = []
     for k in range(problem.n_outputs):
         gain = float(rounded_up(gains[:, k].max(initial=0.0), _ROUNDINGS))

@@ -131,6 +131,7 @@ def _repair(
         if not alone:  # zero may be crossed
             slopes = slopes + Ball.within(2 * tube)
     # All numbers are ≥ 0.
-    second = 0.5 * most * most * (np.maximum.reduce(lengths) ** 2 + np.maximum.reduce(problem.d[which]))
+    length, curvature = most * np.maximum.reduce(lengths), np.maximum.reduce(problem.d[which])
+    second, factor = 0.5 * (length * length + most * most * curvature), length + curvature
     costs = most * np.maximum.reduce(slopes.size) + second, most * np.maximum.reduce((slopes + b).size) + second
-    return float(rounded_up(costs[0], _ROUNDINGS)), float(rounded_up(costs[1], _ROUNDINGS))
+    return float(rounded_up(costs[0], _ROUNDINGS, factor)), float(rounded_up(costs[1], _ROUNDINGS, factor))

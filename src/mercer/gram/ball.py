@@ -291,9 +291,10 @@ def _at_most(value: Any, error: Any) -> Any:
     return s if np.logical_and.reduce(known, None) else np.where(known, s, np.inf)
 
 
-def rounded_up(values: Any, roundings: int) -> Any:
+def rounded_up(values: Any, roundings: int, factor: Any = 1.0) -> Any:
     """Numbers ≥ 0 that so many sums, products, quotients and roots of numbers ≥ 0 made, or a little more.
 
-    Each operation makes them smaller by the share u at most, and by LEAST/2 more where it underflows.
+    Each operation makes them smaller by the share u at most, and where it underflows by LEAST/2 more, times what it is
+    multiplied with afterwards: no more than `factor`, where that is above 1.
     """
-    return values * (1 + gamma(roundings + 4)) + roundings * LEAST
+    return values * (1 + gamma(roundings + 4)) + roundings * LEAST * (1.0 + factor)
