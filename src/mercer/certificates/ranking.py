@@ -59,12 +59,13 @@ def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDua
         ahead, behind = 1.0 - exact(u.low), u.high
         counted, summed = (_sums(problem, behind, -ahead.value, values)[0] for values in (exact(w), exact(w) * behind))
         losses = full * (ahead * counted + summed + exact(w).sum() * Ball.within(ahead.error))
-        # 4. Pairs whose multipliers were told by the order of r, which limits r − 1 and r − low, rounded, tell.
+        # 4. Pairs whose multipliers were told by the order of r. One that r_j > fl(r_i − 1) leaves out may be short of 1
+        #    by the rounding of that limit; one that r_j > fl(r_i − low) takes in is below low, as r_j is a float.
         (i, j), moved = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
         short = 1.0 - (u.take(i) - u.take(j))
-        closed, active = (moved + Ball.within(_largest_error(dual.r, limit)) for limit in (1.0, dual.low))
-        outward = np.where(alpha < bound, short.high, 0.0).max(initial=closed.high)
-        inward = np.where(alpha > 0, -short.low, 0.0).max(initial=(active - (1.0 - exact(dual.low))).positive().high)
+        left_out = moved + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))
+        outward = np.where(alpha < bound, short.high, 0.0).max(initial=left_out.high)
+        inward = np.where(alpha > 0, -short.low, 0.0).max(initial=(moved - (1.0 - exact(dual.low))).positive().high)
     return Certificate(
         primal=float((energy + losses.sum()).high),
         dual=float(dual_value.low),
@@ -73,11 +74,6 @@ def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDua
         kkt=conditions(box, float(missed.error.max(initial=0.0)), float(outward), float(inward)),
         gap_measures=PROOF[gram.positive_definite],
     )
-
-
-def _largest_error(r: Floats, limit: float) -> float:
-    """The largest rounding error of r − limit."""
-    return float((exact(r) - limit).error.max(initial=0.0))
 
 
 def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple[Ball, Ball]:
