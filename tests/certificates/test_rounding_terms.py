@@ -1,5 +1,6 @@
 """Single error terms decide these claims: without any one of them a claim is false, which exact numbers show."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -7,9 +8,14 @@ import pytest
 
 from certificates.test_error_terms import Declared
 from certificates.test_error_terms_of_losses import SecondProductOff, linear_loss
+from certificates.test_error_terms_of_rows import DeclaredRows
 from mercer.certificates.certificate import Certificate, bounded_sum, conditions
+from mercer.certificates.dual import LastSums
+from mercer.certificates.hulls import hard_margin_through_origin
+from mercer.certificates.joint import certify_joint_rows
 from mercer.certificates.kernel_weights import WeightsProblem, _norm_above, with_weights
 from mercer.certificates.least_squares import certify_limit, certify_outputs
+from mercer.certificates.linear import certify_linear
 from mercer.certificates.ranking import _sums, certify_ranking
 from mercer.certificates.representer import certify_representer
 from mercer.certificates.table import pair_certificates
@@ -17,6 +23,8 @@ from mercer.gram.ball import Ball, exact
 from mercer.losses import Squared
 from mercer.penalties import PENALTIES
 from mercer.problems.least_squares import LeastSquares
+from mercer.problems.linear_problem import LinearProblem
+from mercer.problems.multiclass import JointProblem
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.problems.representer import RepresenterProblem
 
@@ -52,6 +60,23 @@ def test_a_function_of_zero_whose_gradient_is_steeper_than_it_seems():
     K = np.eye(5)
     proof = certify_representer(linear_loss(5, 0.25, "norm"), SecondProductOff(K, 0.5, "against β"), np.zeros(5), 0.0)
     assert proof.violation >= (np.sqrt(5.0) - 0.25) * (1 - 1e-6)
+
+
+def test_values_of_a_loss_are_rounded():
+    """A loss that is off by ten roundings, which it may be."""
+
+    class Off(Squared):
+        def value(self, y, f):
+            return super().value(y, f) * (1 - 10 * 2.0**-53)
+
+        def gradient(self, y, f):
+            return super().gradient(y, f) * (1 - 10 * 2.0**-53)
+
+    y = np.array([3.0])
+    problem = RepresenterProblem(y, np.ones(1), Off(), 0.5, False, PENALTIES["squared_norm"])
+    proof = certify_representer(problem, Declared(np.zeros((1, 1)), 0.0, "up"), np.zeros(1), 0.0)
+    assert Fraction(proof.primal) >= Fraction(float(Squared().value(y, np.zeros(1))[0]))
+    assert Fraction(proof.violation) >= abs(Fraction(float(Squared().gradient(y, np.zeros(1))[0])))
 
 
 # --- least squares --------------------------------------------------------------------------------------------------
@@ -234,7 +259,8 @@ def test_running_sums_of_a_ranking_lose_digits():
 
 
 def test_values_of_a_table_hold_the_errors_of_its_sums():
-    names = "losses shares total worst box outward inward top bottom b energy gain curved wrong to_gap to_dual".split()
+    names = ["losses", "shares", "total", "worst", "box", "outward", "inward", "top", "bottom", "b"]
+    names += ["energy", "gain", "curved", "wrong", "to_gap", "to_dual"]
     found = dict.fromkeys(names, 0.0) | {"energy": 2.0, "wrong": 0.5, "losses": 3.0, "gain": 4.0, "curved": 1.0}
     table = pair_certificates(np.array([[found[name] for name in names]]), True, "optimality")
     assert table.primal[0] >= 0.5 * 2.5 + 3.0
@@ -244,7 +270,7 @@ def test_values_of_a_table_hold_the_errors_of_its_sums():
     share = 6000 * 2.0**-53  # of a sum of 6,000 terms
     assert table.primal[0] >= 1.0 + 3.0 * (1 + share)
     assert table.dual[0] <= 4.0 * (1 - share) - 1.0 - 0.5 - 0.25
-    found |= {"wrong": 1e9}
+    found = dict.fromkeys(names, 0.0) | {"wrong": 1e9}
     table = pair_certificates(np.array([[found[name] for name in names]]), True, "optimality")
     assert table.primal[0] >= 0.5 * 1e9 * (1 + share)
 
@@ -276,9 +302,86 @@ def test_values_with_kernel_weights_are_bounds():
     big = 1e16
     machines = Certificate(big, -big, 2 * big, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
     problem = WeightsProblem(np.inf, np.ones(1))
-    proof = with_weights(machines, problem, np.zeros(1), exact(np.array([2.0])))
-    assert Fraction(proof.dual) <= -Fraction(big) - 1
-    proof = with_weights(machines, problem, np.full(1, 2.0), exact(np.array([1.0])))
-    assert Fraction(proof.primal) >= Fraction(big) + 1
+    proof = with_weights(machines, problem, np.zeros(1), exact(np.array([1.5])))
+    assert Fraction(proof.dual) <= -Fraction(big) - Fraction(3, 4)
+    proof = with_weights(machines, problem, np.full(1, 2.0), exact(np.array([0.75])))
+    assert Fraction(proof.primal) >= Fraction(big) + Fraction(3, 4)
     proof = with_weights(machines, WeightsProblem(1.0, np.ones(1)), np.full(1, 0.5), Ball(np.full(1, 3.0), np.ones(1)))
     assert Fraction(proof.dual) <= -Fraction(big) - 1  # s = 4, of which the weights have half
+
+
+# --- rows of linear machines, the last sums of a dual problem and hard margins ----------------------------------------
+
+
+@dataclass
+class JointRows(DeclaredRows):
+    """Rows whose combinations X'β are off by a share of β, and whose products are off by `shift`, as they say."""
+
+    share: float = 0.0
+
+    def precise_product(self, w):
+        return Ball(self.X @ w + self.shift * np.sign(w[0]), np.full(self.n, abs(self.shift)))
+
+    def combination(self, beta, limit=0.0):
+        off = self.share * (self.X.T @ beta)
+        return self.X.T @ beta + off, np.zeros(self.d), float(np.linalg.norm(off))
+
+
+@pytest.mark.parametrize("share", [-0.4, 0.4])
+@pytest.mark.parametrize("shared", [True, False])
+def test_combinations_of_a_joint_machine_are_known_up_to_errors(shared, share):
+    """One sample x = 1: D = a − a² for β = (a, −a), and P = ½‖w‖² + max(0, 1 − w_0 + w_1)."""
+    problem, beta = JointProblem(np.array([0]), np.ones(1), 2, shared=shared), np.array([[0.5, -0.5]])
+    W, proof = certify_joint_rows(problem, JointRows(np.ones((1, 1)), share=share), beta)
+    assert proof.dual <= 0.25
+    assert proof.primal >= 0.5 * float((W * W).sum()) + max(0.0, 1 - W[0, 0] + W[1, 0]) - 1e-12
+
+
+def test_products_of_a_joint_machine_are_known_up_to_errors():
+    """The margin of 0.6 seems to be 1, without a loss."""
+    problem, beta = JointProblem(np.array([0]), np.full(1, 100.0), 2, shared=True), np.array([[0.3, -0.3]])
+    W, proof = certify_joint_rows(problem, JointRows(np.ones((1, 1)), shift=0.2), beta)
+    assert proof.primal >= 0.5 * float((W * W).sum()) + 100 * (1 - W[0, 0] + W[1, 0]) - 1e-12
+
+
+def test_the_sum_of_a_linear_machines_coefficients_is_rounded_up():
+    missed = 0
+    for k in range(1, 40):
+        beta = np.array([1 / 3, 1e-17 * k, k * 1e-18])
+        problem = LinearProblem(np.zeros(3), np.full(3, -1.0), np.ones(3), np.zeros(3), np.zeros(3), np.inf)
+        proof = certify_linear(problem, DeclaredRows(np.zeros((3, 1))), np.zeros(1), 0.0, beta)
+        total = sum(map(Fraction, beta.tolist()))
+        missed += Fraction(float(total)) < total
+        assert Fraction(proof.kkt[EQUALITY]) >= total
+    assert missed > 5
+
+
+def test_many_losses_of_a_linear_machine_are_lost_beside_a_large_one():
+    """2⁵³ + 3000, of which a sum one after another has the first number."""
+    p = np.ones(3001)
+    p[0] = 2.0**53
+    problem = LinearProblem(p, np.zeros(3001), np.ones(3001), np.zeros(3001), np.zeros(3001), 0.0)
+    proof = certify_linear(problem, DeclaredRows(np.zeros((3001, 1))), np.zeros(1), 0.0, np.zeros(3001))
+    assert Fraction(proof.primal) >= 2**53 + 3000
+
+
+def test_a_change_of_coefficients_is_rounded():
+    """1 − 10¹⁶ is −10¹⁶ in float64, so that the sums with the change miss 1."""
+    beta = np.ones(8)
+    beta[0] = 1e16
+    gram, last = Declared(np.eye(8), 0.0, "up"), LastSums()
+    last.keep(beta, gram.product_bound(beta), "float64")
+    moved = last.moved_to(np.ones(8), gram)
+    assert moved is not None
+    u, _ = moved
+    assert u.value[0] != 1.0
+    assert u.low[0] <= 1.0 <= u.high[0]
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_margins_of_a_hard_margin_are_known_up_to_errors(side):
+    """Two samples with margins of 1 that seem to be 1.25: ½‖w‖² = 1."""
+    y = np.full(2, side)
+    soft = Certificate(1.0, 0.5, 0.5, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
+    proof = hard_margin_through_origin(soft, Fixed(np.eye(2), 0.25, y), y, y)
+    assert proof.primal >= 1.0

@@ -253,6 +253,25 @@ def test_numbers_that_are_rounded_up(scale):
         assert (p * q + r) / s <= Fraction(result) <= (p * q + r) / s * (1 + Fraction(1, 10**14)) + allowed
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_sums_of_errors_alone(seed):
+    """Σe is rounded too, and in half of all cases down."""
+    e = np.random.default_rng(seed).random(90)
+    third = np.full(90, 1 / 3)
+    ball, truth = Ball.within(e), sum(fractions(e))
+    weighted = truth * Fraction(1 / 3)
+    assert Fraction(ball.sum().error) >= truth
+    assert (np.array(fractions(ball.sum_by(np.zeros(90, dtype=np.intp), 1).error)) >= truth).all()
+    assert Fraction(ball.inner(third).error) >= weighted
+    assert Fraction(float(ball.transformed(third).error)) >= weighted
+
+
+def test_a_quotient_that_underflows_by_a_number_that_may_be_small():
+    """10 LEAST/21 is 0 in float64, and the denominator may be 2.1e-8."""
+    x, y = exact(np.full(1, 10 * LEAST)), Ball(np.full(1, 21.0), np.full(1, 21 * (1 - 1e-9)))
+    assert holds(x / y, [Fraction(10 * LEAST) / (Fraction(21.0) - Fraction(float(y.error[0])))])
+
+
 def test_sums_of_columns_are_those_of_each():
     x, y = drawn(0)
     x, y = (Ball(ball.value.reshape(50, 3), ball.error.reshape(50, 3)) for ball in (x, y))

@@ -59,8 +59,8 @@ def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDua
         ahead, behind = 1.0 - exact(u.low), u.high
         counted, summed = (_sums(problem, behind, -ahead.value, values)[0] for values in (exact(w), exact(w) * behind))
         losses = full * (ahead * counted + summed + exact(w).sum() * Ball.within(ahead.error))
-        # 4. Pairs whose multipliers were told by the order of r. One that r_j > fl(r_i − 1) leaves out may be short of 1
-        #    by the rounding of that limit; one that r_j > fl(r_i − low) takes in is below low, as r_j is a float.
+        # 4. Pairs whose multipliers were told by the order of r. One that r_j > fl(r_i − 1) leaves out may be short of
+        #    1 by the rounding of that limit; one that r_j > fl(r_i − low) takes in is below low, as r_j is a float.
         (i, j), moved = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
         short = 1.0 - (u.take(i) - u.take(j))
         left_out = moved + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))

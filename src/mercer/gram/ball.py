@@ -183,11 +183,12 @@ class Ball:
         """The roots of numbers ≥ 0: of a ball that reaches below 0 its part from 0 on.
 
         With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. Where x < 0, X is as near to 0.
+        The computed denominator is larger by the share 2.5u at most.
         """
         x, e = np.maximum(self.value, 0.0), self.error
         with np.errstate(over="ignore", invalid="ignore"):
-            z, least = np.sqrt(x), np.sqrt(np.maximum(x - e, 0.0)) * (1 - 8 * _U)
-            both = np.maximum(z * (1 - 8 * _U) + least, LEAST)  # no root is so small, but 0
+            z = np.sqrt(x)
+            both = np.maximum(z + np.sqrt(np.maximum(x - e, 0.0)), LEAST)  # no root is so small, but 0
             error = np.minimum(np.sqrt(e), e / both)
             return Ball(z, (error + _U * z + 0.0 * self.value) * _UP)  # NaN where x is −∞
 
