@@ -62,7 +62,8 @@ def test_a_function_of_zero_whose_gradient_is_steeper_than_it_seems():
     assert proof.violation >= (np.sqrt(5.0) - 0.25) * (1 - 1e-6)
 
 
-def test_values_of_a_loss_are_rounded():
+@pytest.mark.parametrize("target", [-3.0, 3.0])
+def test_values_of_a_loss_are_rounded(target):
     """A loss that is off by ten roundings, which it may be."""
 
     class Off(Squared):
@@ -72,7 +73,7 @@ def test_values_of_a_loss_are_rounded():
         def gradient(self, y, f):
             return super().gradient(y, f) * (1 - 10 * 2.0**-53)
 
-    y = np.array([3.0])
+    y = np.array([target])
     problem = RepresenterProblem(y, np.ones(1), Off(), 0.5, False, PENALTIES["squared_norm"])
     proof = certify_representer(problem, Declared(np.zeros((1, 1)), 0.0, "up"), np.zeros(1), 0.0)
     assert Fraction(proof.primal) >= Fraction(float(Squared().value(y, np.zeros(1))[0]))
@@ -357,12 +358,12 @@ def test_the_sum_of_a_linear_machines_coefficients_is_rounded_up():
 
 
 def test_many_losses_of_a_linear_machine_are_lost_beside_a_large_one():
-    """2⁵³ + 3000, of which a sum one after another has the first number."""
-    p = np.ones(3001)
+    """2⁵³ and 3000 times 0.9, of which a sum one after another has the first number."""
+    p = np.full(3001, 0.9)
     p[0] = 2.0**53
     problem = LinearProblem(p, np.zeros(3001), np.ones(3001), np.zeros(3001), np.zeros(3001), 0.0)
     proof = certify_linear(problem, DeclaredRows(np.zeros((3001, 1))), np.zeros(1), 0.0, np.zeros(3001))
-    assert Fraction(proof.primal) >= 2**53 + 3000
+    assert Fraction(proof.primal) >= 2**53 + 3000 * Fraction(0.9)
 
 
 def test_a_change_of_coefficients_is_rounded():
