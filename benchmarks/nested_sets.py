@@ -22,7 +22,7 @@ import numpy as np
 import tasks
 
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram import gram_for
 from mercer.gram.host_field import HostField
 from mercer.gram.kernel_matrix import KernelMatrix
@@ -80,7 +80,7 @@ def solve(data: Data, C: float, gamma: float, tol: float, threads: int, outer: i
         field = gram.field(problem, dtype=gram.precisions[0])
         solution = decompose(field, Stop(tol, 10**9, n_threads=threads))
     values, solved = gram.evaluations, (time.perf_counter(), time.process_time())
-    certificate = certify(problem, gram, solution.beta, tol)[0]
+    certificate = certify_dual(problem, gram, solution.beta, tol)[0]
     times = solved[0] - begun[0], solved[1] - begun[1], time.perf_counter() - solved[0]
     return Outcome(certificate, int(np.count_nonzero(solution.beta)), solution.steps, rounds, values, *times)
 

@@ -342,7 +342,7 @@ def test_estimators_define_public_names() -> None:
             assert any(re.search(rf"\b{name}\b", listed) for name in public), f"{path.name} defines {public}"
 
 
-@pytest.mark.parametrize("name", ["certify", "decompose", "solve_certified"])
+@pytest.mark.parametrize("name", ["certify", "certify_dual", "decompose", "solve_certified"])
 def test_each_idea_is_defined_once(name: str) -> None:
     places = [p for p in FILES if any(isinstance(n, ast.FunctionDef) and n.name == name for n in nodes(p))]
     assert len(places) == 1, f"{name} is defined in {places}"

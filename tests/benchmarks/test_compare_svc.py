@@ -24,7 +24,7 @@ import tasks  # noqa: E402
 import truth  # noqa: E402
 
 import mercer  # noqa: E402
-from mercer.certificates.dual import certify  # noqa: E402
+from mercer.certificates.dual import certify_dual  # noqa: E402
 from mercer.gram import gram_for  # noqa: E402
 from mercer.problems.classification import soft_margin  # noqa: E402
 
@@ -56,7 +56,7 @@ def test_truth_of_an_answer_far_from_optimal():
     duals = truth.Duals(np.argsort(TASK.y, kind="stable"), beta[np.argsort(TASK.y, kind="stable")][None])
     found = truth.judge(setting, TASK.X, TASK.y, [duals], C)[0]
     gram = gram_for(mercer.kernels.Gaussian(gamma=setting.gamma), TASK.X)
-    certificate, _ = certify(soft_margin(TASK.y.astype(float), C), gram, beta)
+    certificate, _ = certify_dual(soft_margin(TASK.y.astype(float), C), gram, beta)
     assert found.violation == pytest.approx(certificate.violation)
     K = rbf_kernel(TASK.X, gamma=setting.gamma)
     assert found.dual == pytest.approx(TASK.y @ beta - 0.5 * beta @ K @ beta)

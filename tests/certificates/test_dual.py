@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC
-from mercer.certificates.dual import LastSums, certify
+from mercer.certificates.dual import LastSums, certify_dual
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Precomputed
 from mercer.problems.classification import soft_margin
@@ -25,7 +25,7 @@ def test_certificate_far_from_the_optimum(maker):
     problem, K = machine_problem(maker, seed=7, n=30)
     rng = np.random.default_rng(0)
     beta = problem.nearest_feasible(rng.normal(size=len(problem.p)))
-    own, _ = certify(problem, gram_for(Precomputed(), K), beta)
+    own, _ = certify_dual(problem, gram_for(Precomputed(), K), beta)
     truth = certificate(problem, K, beta)
     for name in ("primal", "dual", "gap", "violation"):
         assert getattr(own, name) == pytest.approx(getattr(truth, name), rel=1e-9, abs=1e-9), name
@@ -45,7 +45,7 @@ def test_a_sum_that_is_off_claims_no_more_than_the_optimum(maker, off):
     rng = np.random.default_rng(0)
     for _ in range(10):
         beta = np.clip(best.beta + off * rng.random() * rng.normal(size=len(problem.p)), problem.lower, problem.upper)
-        own, _ = certify(problem, gram_for(Precomputed(), K), beta)
+        own, _ = certify_dual(problem, gram_for(Precomputed(), K), beta)
         truth = certificate(problem, K, beta)
         rounding = 1e-12 * (1 + abs(proof.primal))
         assert own.dual <= proof.primal + rounding
@@ -68,7 +68,7 @@ def test_a_sum_that_is_off_may_have_the_larger_dual_value():
             beta[i] = np.clip(beta[i] + step * y[i], problem.lower[i], problem.upper[i])
             truth = certificate(problem, K, beta)
             claims += truth.dual - abs(truth.b[0] * beta.sum()) > proof.primal * (1 + 1e-9)
-            own, _ = certify(problem, gram_for(Precomputed(), K), beta)
+            own, _ = certify_dual(problem, gram_for(Precomputed(), K), beta)
             assert own.dual <= proof.primal
             assert own.gap >= (truth.primal - proof.primal) * (1 - 1e-9)
     assert claims > 0
@@ -93,7 +93,7 @@ def test_a_certificate_that_goes_on_from_the_last_one_is_a_bound_too(n):
     problem, gram, last = soft_margin(y, np.full(n, 100.0)), gram_for(kernel, X), LastSums()
     beta = np.zeros(n)
     beta[:100] = rng.uniform(0, 100, size=100) * y[:100]
-    _, u = certify(problem, gram, beta, 1e-3, last)
+    _, u = certify_dual(problem, gram, beta, 1e-3, last)
     afresh, before = gram.evaluations, u.copy()
     beta[:10] = rng.uniform(0, 100, size=10) * y[:10]
     beta[10:12] = 0.0
@@ -102,14 +102,14 @@ def test_a_certificate_that_goes_on_from_the_last_one_is_a_bound_too(n):
     assert (np.abs(moved - true) <= e).all()
     assert (e < 1e-2).all()
     spent = gram.evaluations
-    proof, u = certify(problem, gram, beta, 1e-3, last)
+    proof, u = certify_dual(problem, gram, beta, 1e-3, last)
     assert "12 coefficients changed" in proof.precision
     assert gram.evaluations - spent < afresh / 2
     assert np.abs(u - before).max() > 1
     h = problem.p - true
     assert problem.violation(beta, h) <= proof.violation < 1.001 * problem.violation(beta, h)
     beta[:90] *= 0.5
-    assert "changed" not in certify(problem, gram, beta, 1e-3, last)[0].precision
+    assert "changed" not in certify_dual(problem, gram, beta, 1e-3, last)[0].precision
 
 
 def test_rounding_of_rows_with_a_coefficient_does_not_widen_the_gap():

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 from mercer import SVR, OneClassSVM
-from mercer.certificates.dual import LastSums, certify
+from mercer.certificates.dual import LastSums, certify_dual
 from mercer.certificates.joint import certify_joint, published_residuals
 from mercer.certificates.landmarks import certify_landmarks
 from mercer.certificates.least_squares import certify_outputs
@@ -21,7 +21,7 @@ from mercer.certificates.linear import certify_linear
 from mercer.certificates.novelty import with_best_bias
 from mercer.certificates.ranking import _sums, certify_ranking
 from mercer.certificates.representer import certify_representer
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact
 from mercer.gram.places import rows_for
 from mercer.losses import Huber, Squared
 from mercer.penalties import PENALTIES
@@ -91,7 +91,7 @@ def test_dual_problems(bias, squared, sign):
     wish = y * np.random.default_rng(1).uniform(0, 0.7, 9)
     wish[:2] = 0.0
     beta = problem.nearest_feasible(wish)
-    proof, _ = certify(problem, Declared(K, 0.05, sign), beta)
+    proof, _ = certify_dual(problem, Declared(K, 0.05, sign), beta)
     b = proof.b[0] if bias else 0.0
     r = y - K @ beta - b
     C, energy = 0.7, beta @ K @ beta
@@ -116,7 +116,7 @@ def test_sums_of_the_last_certificate(sign):
     K, problem = matrix(12), soft_margin(np.where(np.arange(12) % 2, 1.0, -1.0), np.ones(12)).without_bias()
     gram, last = Declared(K, 0.02, sign), LastSums()
     beta = problem.p * np.linspace(0.1, 0.9, 12)
-    certify(problem, gram, beta, last=last)
+    certify_dual(problem, gram, beta, last=last)
     beta[3] *= 0.5
     moved = last.moved_to(beta, gram)
     assert moved is not None
@@ -129,7 +129,7 @@ def test_sums_of_the_last_certificate(sign):
 def test_the_best_bias(sign):
     K, problem = matrix(10), one_class(np.ones(10), 0.25)
     beta = problem.nearest_feasible(np.random.default_rng(2).random(10))
-    first, _ = certify(problem, Declared(K, 0.0, sign), beta)
+    first, _ = certify_dual(problem, Declared(K, 0.0, sign), beta)
     proof = with_best_bias(problem, Declared(K, 0.02, sign), beta, first)
     if proof is first:
         pytest.skip("the mean gradient is the better b")
@@ -244,10 +244,10 @@ def test_coefficients_of_a_ranking_that_are_rounded_sums():
     alpha = rng.random(len(pairs[0]))
     beta = problem.combined(pairs, alpha)
     proof = certify_ranking(problem, Declared(np.eye(n), 0.0, "up"), beta, RankDual(r, 0.0, alpha))
-    exact = [Fraction(0)] * n
+    truth = [Fraction(0)] * n
     for i, j, a in zip(*(side.tolist() for side in pairs), alpha.tolist(), strict=True):
-        exact[i], exact[j] = exact[i] + Fraction(a), exact[j] - Fraction(a)
-    off = max(abs(a - Fraction(float(b))) for a, b in zip(exact, beta, strict=True))
+        truth[i], truth[j] = truth[i] + Fraction(a), truth[j] - Fraction(a)
+    off = max(abs(a - Fraction(float(b))) for a, b in zip(truth, beta, strict=True))
     assert 0 < off <= Fraction(proof.kkt["dual feasibility: equality"])
 
 
@@ -322,7 +322,7 @@ def test_the_norm_of_a_dual_problem_without_losses(sign):
     K = matrix(5)
     problem = soft_margin(np.ones(5), np.full(5, 10.0)).without_bias()
     beta = np.full(5, 5.0)
-    proof, _ = certify(problem, Declared(K, 0.05, sign), beta)
+    proof, _ = certify_dual(problem, Declared(K, 0.05, sign), beta)
     holds(proof, 0.5 * beta @ K @ beta, beta.sum() - 0.5 * beta @ K @ beta)
 
 
@@ -367,7 +367,7 @@ def test_running_sums_of_a_ranking_are_rounded():
     """A weight of 1e-17/3 after one of 1000/3, which is not in the pair: in fractions, β̂ is within the residual."""
     w, r = np.array([1.0, 1000 / 3, 1e-17 / 3]), np.array([0.0, -5.0, 5.0])
     problem = RankProblem(np.array([1, 0, 0]), np.zeros(3, dtype=np.intp), w, 1.0)
-    beta = np.array([_sums(problem, r, r + 1.0, w)[0][0], 0.0, -w[2]])
+    beta = np.array([_sums(problem, r, r + 1.0, exact(w))[0].value[0], 0.0, -w[2]])
     proof = certify_ranking(problem, Declared(np.eye(3), 0.0, "up"), beta, RankDual(r, -1.0, np.empty(0)))
     off = abs(Fraction(float(beta[0])) - Fraction(float(w[2])))
     assert 0 < off <= Fraction(proof.kkt["dual feasibility: equality"])

@@ -8,6 +8,7 @@ import pytest
 
 from mercer.arrays import gamma
 from mercer.certificates.linear import certify_linear
+from mercer.gram.ball import Ball
 from mercer.problems.linear_problem import LinearProblem
 
 
@@ -34,7 +35,7 @@ class DeclaredRows:
         return (self.X**2).sum(axis=1)
 
     def product_bound(self, w, b):
-        return self.X @ w + b + self.shift, np.full(self.n, self.told)
+        return Ball(self.X @ w + b + self.shift, np.full(self.n, self.told))
 
     def combination(self, beta, limit=0.0):
         hi = self.X.T @ beta + self.away

@@ -11,7 +11,7 @@ import pytest
 from certificates.test_error_terms import SIGNS, Declared, holds, matrix
 from mercer.certificates.joint import _repair, certify_joint, certify_joint_rows, joint_certificate
 from mercer.gram import gram_for
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact
 from mercer.gram.places import rows_for
 from mercer.kernels import Precomputed
 from mercer.problems.multiclass import JointProblem
@@ -21,15 +21,15 @@ from mercer.solvers.joint.ascent import solve_joint
 MISSED = [2.0**-50, 1e-12, 1e-3]
 
 
-def exact(values):
+def fractions(values):
     return np.vectorize(lambda x: Fraction(float(x)), otypes=[object])(values)
 
 
 def exact_primal(K, problem, beta, b):
     """P(β, b) of rational K, β and b, for the kernel k + shift."""
-    K, beta, own = exact(K) + Fraction(problem.shift), exact(beta), (np.arange(problem.n), problem.y)
+    K, beta, own = fractions(K) + Fraction(problem.shift), fractions(beta), (np.arange(problem.n), problem.y)
     u = K @ beta
-    g = u + exact(b) + 1
+    g = u + fractions(b) + 1
     g[own] -= 1
     g = g - g[own][:, None]
     losses = [
@@ -273,7 +273,7 @@ def test_weights_that_are_not_the_combination_have_other_slopes():
         beta = np.array([[a + missed, -a]])
         away = -rng.uniform(0, 0.5) * beta
         w, apart = beta + away, float(np.linalg.norm(away))
-        kept = float(np.linalg.norm(w)), apart
+        kept = exact(float(np.linalg.norm(w))), exact(apart)
         at = Ball(w.copy(), np.zeros((1, 2)))
         proof = joint_certificate(problem, beta, at, np.ones(1), "optimality", "float64", kept)
         assert proof.dual <= a - a * a + 1e-12

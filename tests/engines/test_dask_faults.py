@@ -54,13 +54,13 @@ def test_max_time_ends_a_fit_with_a_stuck_worker(at, two_workers, client, monkey
     monkeypatch.setattr("mercer.fitting.pipeline.fit._LEAST_GRACE", 1.0)
     rows, pids = placed(X, LAYOUTS["small"]).persist(), [one.pid for one in two_workers.workers.values()]
     distributed.wait(rows)
-    stopped, certify = [], certified.certify
+    stopped, certify = [], certified.certify_dual
 
     def stop(*given):
         stopped.append(os.kill(pids[0], signal.SIGSTOP))
         return certify(*given)
 
-    monkeypatch.setattr(certified, "certify", stop)
+    monkeypatch.setattr(certified, "certify_dual", stop)
     try:
         if at == "samples":
             os.kill(pids[0], signal.SIGSTOP)
@@ -71,7 +71,7 @@ def test_max_time_ends_a_fit_with_a_stuck_worker(at, two_workers, client, monkey
         assert bool(stopped) == (at == "certificate")
     finally:
         os.kill(pids[0], signal.SIGCONT)
-    monkeypatch.setattr(certified, "certify", certify)
+    monkeypatch.setattr(certified, "certify_dual", certify)
     assert mercer.SVC(kernel=KERNEL).fit(rows, y).converged_
 
 

@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 
 from mercer import KernelMachine, KernelMachineClassifier, KernelMachineRegressor, kernels
 from mercer.arrays import gamma
-from mercer.certificates.representer import _linear, certify_representer
+from mercer.certificates.representer import certify_representer
 from mercer.gram import gram_for
+from mercer.gram.ball import Ball
 from mercer.losses import Huber, Logistic, Pairwise, Squared, SquaredHinge
 from mercer.penalties import Norm, SquaredNorm
 from mercer.problems.representer import RepresenterProblem
@@ -210,7 +211,7 @@ def test_sums_of_values_have_true_bounds():
     for scale in (1.0, 1e8):
         A = sp.csr_array(np.where(draws.random((6, 9)) < 0.5, draws.normal(size=(6, 9)), 0.0))
         x, error = scale + draws.normal(size=9), 1e-9 * draws.random(9)
-        got, off = _linear(A, x, error)
+        got, off = Ball(x, error).transformed(A)
         for _ in range(20):
             moved = [Fraction(v) + Fraction(e) * int(draws.choice([-1, 0, 1])) for v, e in zip(x, error, strict=True)]
             for i, row in enumerate(A.toarray()):
@@ -222,7 +223,7 @@ def test_sums_of_values_have_true_bounds():
 def test_errors_that_a_sum_in_floats_drops_are_counted():
     """1 + 2⁻⁵³ + … + 2⁻⁵³ is 1 in floats, added from the left, and 1 + 8·2⁻⁵³ in fractions."""
     error = np.array([1.0, *[2.0**-53] * 8])
-    off = _linear(sp.csr_array(np.ones((1, 9))), np.zeros(9), error)[1]
+    off = Ball(np.zeros(9), error).transformed(sp.csr_array(np.ones((1, 9)))).error
     assert Fraction(off[0]) >= sum(map(Fraction, error.tolist()))
 
 

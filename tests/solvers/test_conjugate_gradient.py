@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Laplacian
 from mercer.problems.dual_problem import DualProblem
@@ -66,7 +66,7 @@ def test_gap_is_the_one_of_the_dual_problem(steps):
     problem = DualProblem(
         Y[:, 0], -infinite, infinite, LAM / w, np.arange(N), np.full(N, -1, dtype=np.int32), np.zeros(0)
     )
-    certificate, _ = certify(problem, gram, np.ascontiguousarray(solution.C[:, 0]))
+    certificate, _ = certify_dual(problem, gram, np.ascontiguousarray(solution.C[:, 0]))
     assert solution.stop_reason == "max_iter"
     assert solution.gap[0] == pytest.approx(LAM * certificate.gap, rel=1e-6)
     assert solution.primal[0] == pytest.approx(LAM * certificate.primal, rel=1e-9)

@@ -44,7 +44,7 @@ def work(monkeypatch):
         KernelMatrix, "evaluations", property(lambda self: vars(self)["evaluations"], count), raising=False
     )
     monkeypatch.setattr(TiledField, "move", counted(TiledField.move, "passes"))
-    monkeypatch.setattr(certified, "certify", counted(certified.certify, "certificates"))
+    monkeypatch.setattr(certified, "certify_dual", counted(certified.certify_dual, "certificates"))
     monkeypatch.setattr(pairs, "pair_certificates", counted(pairs.pair_certificates, "certificates"))
     return spent
 

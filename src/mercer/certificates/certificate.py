@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from mercer.arrays import gamma
 from mercer.certificates.lagrangian import Lagrangian
+from mercer.gram.ball import exact
 
 Measures = Literal[
     "stationarity",
@@ -67,7 +67,8 @@ def _column(parts: Sequence[Certificate], name: str) -> Any:
 def bounded_sum(values: Any, sign: int) -> float:
     """A sum of bounds that is a bound: not below (sign 1) or not above (−1) the true one."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.sum(values) + sign * gamma(len(values) + 2) * np.sum(np.abs(values)))
+        total = exact(np.asarray(values)).sum()
+        return float(total.high if sign > 0 else total.low)
 
 
 @dataclass(frozen=True)

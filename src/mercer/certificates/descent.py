@@ -16,10 +16,10 @@ from typing import Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, gamma, inner
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact
 from mercer.problems.pegasos import PegasosProblem
 
 
@@ -66,21 +66,23 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         m = min(float(alpha.sum()) / energy.value, 1.0 / largest)
         alpha = np.minimum(m * alpha, C)
         # Twice the errors: they allow for the roundings of m·α.
-        v, u = (Ball(m * some.value, 2 * m * some.error).rounded(4) for some in (v, u))
+        v, u = (Ball(some.value, 2 * some.error) * m for some in (v, u))
         energy = space.square_bound(v, u)
-    distance = space.square_bound(given.minus(v), f.minus(u)).high
-    bound, zeros, summed = y * C, np.zeros(n), gamma(n + 8)
-    ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), f.rounded(4).error + gamma(4)
+    distance = space.square_bound(given - v, f - u).high
+    bound, zeros = y * C, np.zeros(n)
+    ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), Ball(1.0 + abs(f.value), f.error).rounded(4).error
     found = _core.linear_findings(y, *ends, zeros, zeros, f.value, error, y * alpha)
     losses, shares, _, worst, box, outward, inward, _, _ = found
-    slope = Ball(1.0 - y * u.value, u.rounded(4).error + gamma(4))  # of the dual in α
-    primal = (0.5 * square.high + losses) * (1 + summed)
-    off = (square.error + 2 * inner(C, f.error)) * (1 + summed) + 4 * summed * abs(primal)  # at most what `primal` adds
+    slope = 1.0 - u * y  # of the dual in α
+    # The losses are the largest that the errors of f allow, and twice the errors above the least.
+    primal = 0.5 * square + exact(losses).rounded(n + 8)
+    least = primal - 2.0 * exact(C).inner(error)
+    dual = exact(alpha).sum() - 0.5 * energy
     return Certificate(
-        primal=primal,
+        primal=float(primal.high),
         # Only an indefinite K makes it larger than the primal value, and then it bounds nothing.
-        dual=min(primal - off, float(alpha.sum()) * (1 - summed) - 0.5 * energy.high * (1 + summed)),
-        gap=(0.5 * float(np.maximum(distance, 0.0)) + shares) * (1 + summed),
+        dual=float(min(least.low, dual.low)),
+        gap=0.5 * float(np.maximum(distance, 0.0)) + shares,  # and at least the difference of the two, with all errors
         violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),
         kkt=conditions(box, 0.0, outward, inward),
         gap_measures=PROOF[space.positive_definite],

@@ -28,9 +28,9 @@ from operator import mul
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, Precision, inner
+from mercer.arrays import Flags, Floats, Indices, Precision
 from mercer.certificates.certificate import Certificate, Measures, conditions
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -85,13 +85,14 @@ class LastSums:
         )
         reach = gram.reach
         # The differences of coefficients were rounded once, and so is the sum of both products.
-        u = u.plus(Ball(moved.value, moved.error + _EPS * inner(reach, np.abs(change)) * reach))
+        off = exact(reach).inner(exact(np.abs(change)).rounded().error)
+        u = u + moved + exact(reach) * Ball.within(off.high)
         if coarse_pass(gram):  # a row that has a coefficient only now may be known in float32 alone: it is not known
             u.error[(coefficients != 0) & (last == 0)] = np.inf
         return u, f"{words}, then {count} coefficients changed"
 
 
-def certify(
+def certify_dual(
     problem: DualProblem, gram: Provable, beta: Floats, tol: float = 0.0, last: LastSums | None = None
 ) -> tuple[Certificate, Floats]:
     """The certificate of β, and the u = Kβ that it rests on: recomputed, or the sums of the `last` one and a change."""
@@ -129,13 +130,14 @@ def certificate_of(
     )  # fmt: skip
     if problem.twins:  # a machine keeps the sums of the two, which are rounded
         equality += _EPS * float(np.abs(coefficients).sum())
+    # What rounding can do to the core's sums, as a share of their sizes: twice nu.
     summed = _EPS * len(beta)
     primal = 0.5 * energy + highest + sum(map(mul, b, problem.totals.tolist()))
     dual = gain - 0.5 * energy - 0.5 * curved - to_dual
     return Certificate(
         primal=primal + 0.5 * wrong + summed * (size + highest),
         dual=dual - 0.5 * wrong - summed * (size + curved),
-        gap=(shares + to_gap) * (1 + summed),
+        gap=shares + to_gap,  # and at least the difference of the two, which has all errors
         violation=violation if to_gap < np.inf else np.inf,
         kkt=conditions(box, equality, outward, inward),
         gap_measures=gap_measures,

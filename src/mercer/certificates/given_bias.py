@@ -16,16 +16,16 @@ import numpy as np
 
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate, bounded_sum
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
 
 def certify_with_bias(problem: DualProblem, gram: Provable, beta: Floats, b: Floats) -> Certificate:
     """Certify (β, b), where b has an entry for each equality and every variable has finite bounds."""
-    proof, _ = certify(problem, gram, beta)
+    proof, _ = certify_dual(problem, gram, beta)
     p = problem.p - np.append(b, 0.0)[problem.group]  # group −1, without an equality, is the last
-    fixed, _ = certify(replace(problem.without_bias(), p=p), gram, beta)
+    fixed, _ = certify_dual(replace(problem.without_bias(), p=p), gram, beta)
     # p − b is rounded once, and a loss moves by no more than that times the largest |t|.
     most = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     rounded = gamma(1) * bounded_sum(np.abs(p) * most, 1)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, inner
+from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, allowing_for
-from mercer.certificates.dual import certify
-from mercer.gram.ball import Ball
+from mercer.certificates.dual import certify_dual
+from mercer.gram.ball import Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.gram.rounding import DOUBLE
 from mercer.problems import classification
@@ -39,8 +39,8 @@ class Centring:
 
     def tilt(self, norm: float, reach: float, total: float) -> float:
         """How far f with its rounded b can be from the centred one; ‖w‖, the longest sample, and |Σβ|."""
-        whole = norm + self.length * total
-        return gamma(self.terms + 16) * whole * (self.length + reach) * bool(self.length) + total * self.length * reach
+        sums = exact((norm + self.length * total) * (self.length + reach)).rounded(self.terms + 16).error
+        return float(rounded_up(sums * bool(self.length) + total * self.length * reach, 8, self.length + reach))
 
 
 def hard_margin_certificate(
@@ -53,15 +53,17 @@ def hard_margin_certificate(
     hulls are apart, primal is infinite.
     """
     # The gap holds what rounding may hide.
-    near, far = (math.sqrt(max(0.0, -2.0 * value)) for value in (hulls.dual + hulls.gap, hulls.dual))
-    near, far = (1 - gamma(8)) * near - 2 * moved, (1 + gamma(8)) * far + 2 * moved
-    primal = 2.0 / near / near if near > 0 else math.inf
-    dual = 2.0 / far / far if hulls.dual < 0 else math.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        inner_length = (-2.0 * (exact(hulls.dual) + hulls.gap)).positive().sqrt()
+        outer_length = (-2.0 * exact(hulls.dual)).positive().sqrt()
+        near, far = float((inner_length - 2 * moved).low), float((outer_length + 2 * moved).high)
+        primal = float(rounded_up(2.0 / near / near, 2)) if near > 0 else math.inf
+        dual = float((exact(2.0) / exact(far).square()).low) if hulls.dual < 0 else math.inf
     told = allowing_for(_divided(hulls, rho), 0.0, 2 * moved * far / rho + 2 * tilt)
     # f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples differ by
     # ρ' − ρ from those that the residuals are about.
     half, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
-    apart = (abs(half - rho) + 4 * _ROUNDOFF * size) / rho * (1 + gamma(4))
+    apart = float(rounded_up((abs(half - rho) + 4 * _ROUNDOFF * size) / rho, 4))
     kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in told.kkt.items()}
     kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # of every quotient; the coefficients of each hull add up to 1
     return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
@@ -86,19 +88,18 @@ def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> C
     y = problem.p
     if not len(problem.totals):
         free = classification.soft_margin(y, np.full(len(y), 2.0 * float(np.abs(beta).max()))).without_bias()
-        return hard_margin_through_origin(certify(free, gram, beta)[0], gram, y, beta)
+        return hard_margin_through_origin(certify_dual(free, gram, beta)[0], gram, y, beta)
     two = classification.hulls(y)
     beta = two.nearest_feasible(beta / (0.5 * float(np.abs(beta).sum())))
-    proof, _ = certify(two, gram, beta)
+    proof, _ = certify_dual(two, gram, beta)
     rho = -proof.dual
     if rho > np.finfo(float).tiny:
         told = hard_margin_certificate(proof, rho, rho_and_b(proof.b)[1] / rho)
     else:  # nothing can be divided by it
         told = hard_margin_certificate(proof, 1.0, 0.0)
     energy, u = _energy_and_values(gram, beta)
-    smallest = 0.5 * float(u.low[y > 0].min() - u.high[y < 0].max())
-    rounding = gamma(4) * float(u.size.max())
-    primal = min(told.primal, _feasible_value(energy, smallest - rounding))
+    smallest = 0.5 * (exact(float(u.low[y > 0].min())) - float(u.high[y < 0].max()))
+    primal = min(told.primal, _feasible_value(energy, float(smallest.low)))
     return replace(told, primal=primal, gap=_gap(primal, told.dual))
 
 
@@ -110,9 +111,9 @@ def hard_margin_through_origin(soft: Certificate, gram: Provable, y: Floats, bet
     gets.
     """
     energy, u = _energy_and_values(gram, beta)
-    primal = _feasible_value(energy, float(np.where(y > 0, u.low, -u.high).min()) * (1 - gamma(4)))
-    alpha, summed = float(np.abs(beta).sum()), gamma(len(beta) + 16)
-    best = 0.5 * alpha / energy * alpha * (1 - 4 * summed) if energy > 0 else math.inf
+    primal = _feasible_value(energy, float(np.where(y > 0, u.low, -u.high).min()))
+    alpha = exact(np.abs(beta)).sum()
+    best = float((0.5 * alpha / energy * alpha).low) if energy > 0 else math.inf
     best = max(soft.dual, best if math.isfinite(best) else 0.0)
     return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
 
@@ -120,13 +121,12 @@ def hard_margin_through_origin(soft: Certificate, gram: Provable, y: Floats, bet
 def _energy_and_values(gram: Provable, beta: Floats) -> tuple[float, Ball]:
     """A bound on β'Kβ from above, and Kβ as exactly as it gets."""
     u = gram.product_bound(beta, level=gram.levels[-1])
-    size, summed = np.abs(beta), gamma(len(beta) + 16)  # in whatever order NumPy adds
-    return inner(beta, u.value) + inner(size, u.error) + 2 * summed * inner(size, u.size), u
+    return u.inner(beta).high, u
 
 
 def _feasible_value(energy: float, smallest: float) -> float:
     """½‖w‖² of a function divided by the smallest of its margins y_i f(x_i); infinite where it does not separate."""
-    return 0.5 * energy / smallest / smallest * (1 + gamma(8)) if smallest > 0 else math.inf
+    return float(rounded_up(energy / smallest / smallest * 0.5, 8)) if smallest > 0 else math.inf
 
 
 def before_division(certificate: Certificate, problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
@@ -155,7 +155,7 @@ def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate
         certificate,
         **values,
         violation=certificate.violation / rho,
-        kkt={name: residual / rho * (1 + gamma(2)) for name, residual in certificate.kkt.items()},
+        kkt={name: (exact(residual) / rho).high for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),
     )
 

@@ -20,18 +20,16 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices, gamma
-from mercer.arrays import norm as norm_of
+from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.certificates.linear import longest
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact, sum_rows
 from mercer.gram.gram import Provable
 from mercer.gram.protocols import Rows
 from mercer.problems.multiclass import JointProblem
 
-_EPS = float(np.finfo(float).eps)
 # Multipliers of one sample may exceed the C_i that they share by this share of it, which many small steps leave. The
 # largest of them is above C_i/m, so that it can fall by the excess.
 _EXCESS = 1e-9
@@ -42,9 +40,9 @@ def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: floa
     b = _biases(problem, beta)
 
     def undecided(u: Ball) -> Flags:
-        wrong = _rounded(u, b)
-        still = problem.violations(beta, problem.excess(u.value, b), error=wrong) <= 0
-        return np.asarray(~still & ~(wrong.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
+        e = _excess(problem, u, b)
+        still = _violations(problem, beta, e) <= 0
+        return np.asarray(~still & ~(e.error.max(axis=1) <= NEGLIGIBLE_SHARE * tol))
 
     u, precision = bounded_u(
         gram, lambda rows, level: gram.product_bound(beta, rows, level), undecided, lambda: np.asarray(beta.any(axis=1))
@@ -55,64 +53,58 @@ def certify_joint(problem: JointProblem, gram: Provable, beta: Floats, tol: floa
 def certify_joint_rows(problem: JointProblem, rows: Rows, beta: Floats) -> tuple[Floats, Certificate]:
     """W = X'β, one row per class, each entry rounded once, and the certificate of both."""
     W, u = np.empty((problem.n_classes, rows.d)), Ball(np.empty(beta.shape), np.empty(beta.shape))
-    apart, rounded = 0.0, 1 + gamma(rows.d + 8)
+    apart = exact(0.0)
     for k, column in enumerate(beta.T):
         W[k], rest, error = rows.combination(np.ascontiguousarray(column))
         u.value[:, k], u.error[:, k] = rows.precise_product(W[k])
-        lost = rounded * (norm_of(rest) + error)
-        apart += lost * lost
-    kept = norm_of(W.ravel()), math.sqrt(apart)
+        apart = apart + (exact(rest).square().sum().sqrt() + Ball.within(error)).square()
+    kept = exact(W).square().sum().sqrt(), apart.sqrt()
     return W, joint_certificate(problem, beta, u, longest(rows), "optimality", "float64", kept)
 
 
 def joint_certificate(
     problem: JointProblem,
     beta: Floats,
-    at: Ball,
+    u: Ball,
     reach: Floats,
     gap_measures: Measures,
     precision: str,
-    kept: tuple[float, float] = (0.0, 0.0),
+    kept: tuple[Ball, Ball] | None = None,
 ) -> Certificate:
     """The certificate of β with a u = Kβ that was computed from it; |k_ij| is at most reach_i·reach_j.
 
     `kept` says that u comes from a w of this length instead, which is so far from the combination that β gives.
     """
-    b, u = _biases(problem, beta), at.value
-    e, wrong = problem.excess(u, b), _rounded(at, b)
-    terms = problem.gap_terms(beta, e)
-    own, (length, apart) = (np.arange(problem.n), problem.y), kept
-    # A free bias costs nothing, whatever Σ_i β_ik may miss of zero.
-    energy = float((beta * (u + problem.shift * sums_of(beta))).sum())
-    losses = problem.losses(e, wrong)
-    lengths = np.sqrt(reach * reach + problem.shift) * (1 + gamma(4))
-    to_dual = _repair(problem, beta, e, wrong.max(axis=1) + lengths * apart, lengths)
-    distance = 0.5 * apart * apart
-    primal, dual = 0.5 * energy + float(losses.sum()), float(beta[own].sum()) - 0.5 * energy - to_dual
-    dual -= 0.5 * apart * (length + apart)
-    primal += 0.5 * apart * length
-    summed = _EPS * problem.n * float((np.abs(beta) * (np.abs(u) + np.abs(b) + 1)).sum())
-    off = 0.5 * float((np.abs(beta) * wrong).sum()) + summed
-    primal, dual = primal + off + _EPS * problem.n * float(losses.sum()), dual - off
-    kkt = _kkt(problem, beta, e)
-    widest = 2 * float(wrong.max(initial=0.0))
-    for name in ("primal feasibility", "complementary slackness"):
-        kkt[name] += widest
-    # The errors of e and what moving costs are in `primal` and `dual`, and so in their difference.
-    gap = (float(terms.sum()) + distance) * (1 + problem.n * _EPS)
-    # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
-    missed = distance / max(primal, np.finfo(float).tiny) if distance else 0.0
-    violation = float(problem.violations(beta, e, error=wrong).max(initial=missed))
+    own, (length, apart) = (np.arange(problem.n), problem.y), kept or (exact(0.0), exact(0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        b = _biases(problem, beta)
+        e = _excess(problem, u, b)
+        terms = problem.gap_terms(beta, e.value)
+        shifted = u + problem.shift * _class_sums(beta) if problem.shift else u
+        # A free bias costs nothing, whatever Σ_i β_ik may miss of zero.
+        energy = 0.5 * shifted.inner(beta, axis=0).sum()
+        # By Cauchy and Schwarz β'u = ⟨X'β, w⟩ is apart·‖w‖ from ‖w‖² at most, and apart·‖X'β‖ from ‖X'β‖².
+        away = Ball.within(apart.size)
+        primal = energy + _losses(problem, e).sum() + 0.5 * away * length
+        lengths = (exact(reach).square() + problem.shift).sqrt()
+        slopes = Ball.within(e.error.max(axis=1)) + lengths * away
+        to_dual = _repair(problem, beta, e.value, slopes.error, lengths.high)
+        dual = exact(beta[own]).sum() - energy - to_dual - 0.5 * away * (length + apart)
+        distance = 0.5 * apart.square()
+        kkt = _kkt(problem, beta, e)
+        # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
+        missed = (distance / max(float(primal.high), np.finfo(float).tiny)).high if kept else 0.0
+        violation = float(_violations(problem, beta, e).max(initial=missed))
     return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
+        primal=float(primal.high),
+        dual=float(dual.low),
+        gap=float(terms.sum() + distance.high),  # and at least the difference of the two, which has all errors
         violation=violation if to_dual < math.inf else math.inf,
         kkt=kkt,
         gap_measures=gap_measures,
         precision=precision,
         worst=int(np.argmax(terms)),
-        b=tuple(b.tolist()),
+        b=tuple(b.value.tolist()),
     )
 
 
@@ -139,29 +131,30 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
         return math.inf
     over, heavy = np.maximum(over, 0.0), (own[0], alpha.argmax(axis=1))
     bias = problem.b if problem.balanced and problem.b is not None else np.zeros(m)
-    slopes = 1 + bias - e
-    error = error + gamma(8) * (1 + np.abs(bias) + np.abs(e)).max(axis=1)
-    cost = length = 0.0
+    cost = length = exact(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        for entry, moved in ((own, _missing(beta) + over), (heavy, over)):
+        slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(error[:, None], e.shape))
+        for entry, moved in ((own, sum_rows(beta).size + over), (heavy, over)):
             moves = moved > 0  # an infinite error counts only where something moves
-            cost += float(moved[moves] @ (np.abs(slopes[entry]) + error)[moves])
-            length += float(moved[moves] @ lengths[moves])
+            moved = exact(moved[moves]).rounded()
+            cost = cost + abs(slopes).take(entry).take(moves).inner(moved)
+            length = length + moved.inner(lengths[moves])
         if problem.balanced:
-            total = (1 + gamma(m + 4)) * (0.5 * float(np.abs(_flow_sums(problem, alpha)).sum()) + float(over.sum()))
-            left = alpha * (1 - gamma(4))
+            sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
+            total = float((0.5 * sums + exact(over).sum()).high)
+            left = alpha.copy()
             left[heavy] -= over
             # A multiplier and its label's β move together: φ(x_i) counts √2 times.
-            slopes, flow = np.abs(slopes - slopes[own][:, None]) + 2 * error[:, None], (m - 1) * total
+            slopes, enough = slopes - Ball(*(part[:, None] for part in slopes.take(own))), exact(left).rounded().low
             steps = [
-                _dearest_step(alpha[rows], left[rows] >= total, slopes[rows], lengths[rows])
+                _dearest_step(alpha[rows], enough[rows] >= total, slopes.size[rows], lengths[rows])
                 for rows in (np.flatnonzero(problem.y == p) for p in range(m))
                 if total > 0 and len(rows)
             ]
-            cost += flow * max((slope for slope, _ in steps), default=0.0)
-            length += flow * 1.5 * max((long for _, long in steps), default=0.0)
-        cost = (cost + 0.5 * length * length) * (1 + gamma(2 * problem.n + 32))
-    return cost if cost < math.inf else math.inf  # what overflow left undefined may be anything
+            flow = exact(total) * (m - 1)
+            cost = cost + flow * max((slope for slope, _ in steps), default=0.0)
+            length = length + flow * (1.5 * max((long for _, long in steps), default=0.0))
+        return float((cost + 0.5 * length.square()).high)
 
 
 def _dearest_step(alpha: Floats, enough: Flags, slopes: Floats, lengths: Floats) -> tuple[float, float]:
@@ -186,33 +179,55 @@ def _flow_sums(problem: JointProblem, alpha: Floats) -> Floats:
     return sums
 
 
-def _biases(problem: JointProblem, beta: Floats) -> Floats:
-    """b_k, whose sums over samples are rounded once."""
-    fixed = np.zeros(problem.n_classes) if problem.b is None else problem.b
-    return np.asarray(fixed + problem.shift * sums_of(beta) if problem.shift else fixed)
+def _biases(problem: JointProblem, beta: Floats) -> Ball:
+    """b_k."""
+    fixed = exact(np.zeros(problem.n_classes) if problem.b is None else problem.b)
+    return fixed + problem.shift * _class_sums(beta) if problem.shift else fixed
 
 
-def _missing(beta: Floats) -> Floats:
-    """The most that |Σ_k β_ik| can be; a sum of two terms has one rounding."""
-    left, terms = np.abs(beta.sum(axis=1)), np.count_nonzero(beta, axis=1)
-    return np.asarray((1 + _EPS) * left + _EPS * np.maximum(terms - 2, 0) * np.abs(beta).sum(axis=1))
+def _class_sums(beta: Floats) -> Ball:
+    """Σ_i β_ik of each class."""
+    return exact(sums_of(beta)).rounded()
 
 
-def _rounded(u: Ball, b: Floats) -> Floats:
-    """The errors of e = u + b + 1."""
-    return np.asarray(u.error + 2 * _EPS * (np.abs(u.value) + np.abs(b) + 1.0))
+def _excess(problem: JointProblem, u: Ball, b: Ball) -> Ball:
+    """e_ik = u_ik + b_k + 1 − [k = y_i], as `problem.excess` computes it."""
+    own = np.arange(problem.n), problem.y
+    with np.errstate(over="ignore", invalid="ignore"):
+        e = u + (b + 1.0)
+        e.put(own, e.take(own) - 1.0)
+    return e
 
 
-def _largest(values: Floats) -> float:
-    return float(np.abs(values).max(initial=0.0))
+def _differences(problem: JointProblem, e: Ball) -> Ball:
+    """e_ik − e_{i,y_i}, which is 0 for the label."""
+    own = np.arange(problem.n), problem.y
+    g = e - Ball(*(part[own][:, None] for part in e))
+    g.put(own, exact(0.0))
+    return g
+
+
+def _losses(problem: JointProblem, e: Ball) -> Ball:
+    """C_i loss_i."""
+    excess = _differences(problem, e).positive()
+    return problem.C * (excess.max(axis=1) if problem.shared else excess.sum(axis=1))
+
+
+def _violations(problem: JointProblem, beta: Floats, e: Ball) -> Floats:
+    """The largest difference of gradients that each sample could still exploit; e ± its error are rounded too."""
+    return problem.violations(beta, e.value, error=e.rounded(4).error)
+
+
+def _largest(values: Ball) -> float:
+    return float(values.size.max(initial=0.0))
 
 
 def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
     """Excess of Σ_k α_ik over C_i; a sum near C_i is computed exactly, and rounded once."""
     out = np.zeros(len(C))
     for i in np.flatnonzero(sums > C * (1 - 1e-9)).tolist():
-        out[i] = (1 + _EPS) * max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))
-    return out
+        out[i] = max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))
+    return np.asarray(exact(out).rounded().high)
 
 
 def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:
@@ -221,33 +236,34 @@ def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tu
     alpha[np.arange(len(y)), y] = 0.0
     wrong = np.where(np.arange(beta.shape[1]) == y[:, None], 0.0, beta)
     outside = _beyond(alpha, alpha.sum(axis=1), C) if shared else (alpha - C[:, None]).max(axis=1, initial=0.0)
-    return max(float(wrong.max(initial=0.0)), float(outside.max(initial=0.0))), _largest(_missing(beta))
+    return max(float(wrong.max(initial=0.0)), float(outside.max(initial=0.0))), _largest(sum_rows(beta))
 
 
-def _kkt(problem: JointProblem, beta: Floats, e: Floats) -> dict[str, float]:
+def _kkt(problem: JointProblem, beta: Floats, e: Ball) -> dict[str, float]:
     """Each optimality condition by name with its largest residual.
 
     If a multiplier should grow, the sample's error exceeds the slack that its multipliers allow (primal feasibility).
     If it should shrink, it belongs to a constraint that is not tight (complementary slackness).
     """
-    own = np.arange(problem.n), problem.y
-    g = e - e[own][:, None]
+    own, g = (np.arange(problem.n), problem.y), _differences(problem, e)
     alpha = np.maximum(-beta, 0.0)
     alpha[own] = 0.0
     sums = alpha.sum(axis=1)
     outside = np.where(np.arange(problem.n_classes) == problem.y[:, None], 0.0, np.maximum(beta, 0.0)).max(axis=1)
     if problem.shared:
-        slack = e.max(axis=1) - e[own]  # allowed only if the sample's multipliers reach its bound
-        unpaid = np.where(beta[own] < problem.C, slack, 0.0)
-        loose = np.where(alpha > 0, np.where(beta[own] < problem.C, 0.0, slack)[:, None] - g, 0.0).max(axis=1)
+        below = beta[own] < problem.C
+        unpaid = np.where(below, g.high.max(axis=1), 0.0)
+        # Slack is allowed only if the sample's multipliers reach its bound.
+        slack = Ball(*(part[:, None] for part in e.max(axis=1))) - e
+        loose = np.where(alpha > 0, np.where(below[:, None], -g.low, slack.high), 0.0).max(axis=1)
         outside = np.maximum(outside, _beyond(alpha, sums, problem.C))
     else:
-        unpaid = np.where(alpha < problem.C[:, None], np.maximum(g, 0.0), 0.0).max(axis=1)
-        loose = np.where(alpha > 0, np.maximum(-g, 0.0), 0.0).max(axis=1)
+        unpaid = np.where(alpha < problem.C[:, None], np.maximum(g.high, 0.0), 0.0).max(axis=1)
+        loose = np.where(alpha > 0, np.maximum(-g.low, 0.0), 0.0).max(axis=1)
         outside = np.maximum(outside, (alpha - problem.C[:, None]).max(axis=1))
     return conditions(
         float(outside.max(initial=0.0)),
-        max(_largest(_missing(beta)), (1 + _EPS) * _largest(sums_of(beta)) * problem.balanced),
+        max(_largest(sum_rows(beta)), _largest(_class_sums(beta)) * problem.balanced),
         float(unpaid.max(initial=0.0)),
         float(loose.max(initial=0.0)),
     )

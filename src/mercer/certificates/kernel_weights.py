@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma
+from mercer.arrays import Floats
 from mercer.certificates.certificate import EQUALITY, Certificate, weakest
 from mercer.certificates.dual import PROOF, certificate_of
-from mercer.gram.ball import LEAST, Ball
+from mercer.gram.ball import LEAST, Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -67,12 +67,12 @@ def _norm_above(values: Floats, p: float) -> float:
         return math.inf
     largest = float(values.max(initial=0.0))
     if not largest > 0 or p == math.inf:
-        return largest * (1 + gamma(4)) + LEAST
+        return float(rounded_up(largest, 4))
     shares = values / largest
     if p == 1:
-        return largest * math.fsum(shares) * (1 + gamma(8)) + LEAST
+        return float(rounded_up(largest * math.fsum(shares), 8))
     total = math.fsum(np.power(shares, p).tolist())
-    return float(largest * total ** (1.0 / p) * (1 + gamma(32 + 2 * len(values)))) + LEAST
+    return float(rounded_up(largest * total ** (1.0 / p), 32 + 2 * len(values)))
 
 
 def machine_proof(
@@ -89,12 +89,14 @@ def machine_proof(
         u = Ball(np.zeros(len(c)), np.zeros(len(c)))
         for part, weight in zip(parts, weights.tolist(), strict=True):
             if weight:
-                u = u.plus(part.times(weight))
-        s = Ball(*(np.array(side) for side in zip(*(_square(c, part) for part in parts), strict=True)))
+                u = u + weight * part
+        s = Ball(*(np.array(side) for side in zip(*(part.inner(c) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
     # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²)
-    squares = sum(weight * gram.reach**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
-    reach = np.sqrt(squares) * (1 + gamma(len(grams) + 4))
+    squares = sum(
+        weight * (gram.reach**2 + LEAST) + LEAST for gram, weight in zip(grams, weights.tolist(), strict=True)
+    )
+    reach = np.asarray(rounded_up(np.sqrt(squares), len(grams) + 4))
     certificate = certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64")
     missed = certificate.kkt[EQUALITY] * len(problem.totals)
     return certificate, u.value, _moved(s, missed * np.array([gram.reach.max(initial=0.0) for gram in grams]))
@@ -103,15 +105,8 @@ def machine_proof(
 def _moved(s: Ball, lengths: Floats) -> Ball:
     """s_m of coefficients that have moved so that √s_m differs by no more than these lengths."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return Ball(s.value, s.error + lengths * (2 * np.sqrt(np.maximum(s.high, 0.0)) + lengths) * (1 + gamma(8)))
-
-
-def _square(c: Floats, u: Ball) -> tuple[float, float]:
-    terms = c * u.value
-    if not np.isfinite(terms).all():
-        return 0.0, math.inf
-    error = float((np.abs(c) * u.error).sum() + gamma(4) * np.abs(terms).sum())
-    return math.fsum(terms), error * (1 + gamma(len(c) + 4)) + len(c) * LEAST
+        away = Ball.within(lengths)
+        return s + away * (2.0 * s.sqrt() + away)
 
 
 def with_weights(
@@ -123,18 +118,19 @@ def with_weights(
     """
     s = s if moved is None else _moved(s, moved)
     with np.errstate(over="ignore", invalid="ignore"):
-        high, low = np.maximum(s.high, 0.0), s.low
-        summed = gamma(2 * len(weights) + 4) * float(weights @ np.maximum(np.abs(low), high))
-        inner, outer = float(weights @ low) - summed, float(weights @ high) + summed
-    best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
-    gain = max(0.0, best - inner) * (1 + gamma(4)) if math.isfinite(best - inner) else math.inf
-    beyond = (size - 1.0) * outer * (1 + gamma(4)) if size > 1 else 0.0
+        high, energy = np.maximum(s.high, 0.0), s.inner(weights)
+        best, size = problem.dual_size(high), max(problem.size(weights), 1.0)
+        gain = (exact(best) - energy).positive().high
+        beyond = ((exact(size) - 1.0) * energy.positive()).high if size > 1 else 0.0
+        primal = exact(machines.primal) + 0.5 * exact(beyond)
+        dual = exact(machines.dual) - 0.5 * exact(gain)
+        gap = exact(machines.gap) + 0.5 * exact(gain) + 0.5 * exact(beyond)
     share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # β = 0: no weights are better
     return replace(
         machines,
-        primal=machines.primal + 0.5 * beyond + gamma(2) * abs(machines.primal),
-        dual=machines.dual - 0.5 * gain - gamma(2) * abs(machines.dual),
-        gap=(machines.gap + 0.5 * gain + 0.5 * beyond) * (1 + gamma(4)),
+        primal=primal.high,
+        dual=dual.low,
+        gap=gap.high,
         violation=max(machines.violation, share),
         kkt={**machines.kkt, OPTIMAL: share, INSIDE: size - 1.0},
         parts=machines.parts or (machines,),

@@ -18,6 +18,7 @@ from scipy.linalg import solve_triangular
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.least_squares import ABOVE
+from mercer.gram.ball import Ball
 from mercer.gram.protocols import Doubt, Totals
 
 
@@ -105,12 +106,13 @@ def certify_landmarks(
     """
     size = np.sqrt(2 * lam * gap)
     relative = size / np.maximum(right, np.finfo(float).tiny)
-    off = (np.zeros_like(gap) if off is None else off) + gamma(4) * primal
+    values = Ball(primal, np.zeros_like(gap) if off is None else off).rounded(4)
+    highest, lowest = values.high, (values - gap).low
     return Certificate.total(
         [
             Certificate(
-                primal=float(primal[k] + off[k]),
-                dual=float(primal[k] - off[k] - gap[k]),
+                primal=float(highest[k]),
+                dual=float(lowest[k]),
                 gap=float(gap[k]),  # and at least the difference of the two
                 violation=float(relative[k]),
                 kkt={"normal equations": float(size[k]), ABOVE: float(gap[k])},

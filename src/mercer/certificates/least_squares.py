@@ -11,7 +11,7 @@ first two terms,
 
     P − P* ≤ near = G + |s|·(|mean r| + √(2·near)·max √k(x, x)),      gap = max(near, G + |b s|) ≥ P − D(β)
 
-`dual` is P minus that gap. Every residual enters with the bound of its error added.
+D(β) − bΣβ = Σ β_i(r_i + ½f_i − ½d_iβ_i), and `dual` is this less what s costs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from mercer.arrays import Floats, gamma, sums_by
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import Ball
+from mercer.gram.ball import Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.problems.least_squares import LeastSquares
 
@@ -33,17 +33,8 @@ EXACT_GAP = 1e-10
 # What is proven of P itself. The gap is often larger: it takes the rounding of β for that of the solution, which counts
 # where b is large or the features' units differ much.
 ABOVE = "primal value above the optimum"
-# A few operations on a number, as a share of it.
-ROUNDINGS = gamma(6)
-# Operations on each term of a sum, and a few sums of sums.
-_PER_TERM = 16
-# What is allowed to the sums of squares behind a gap at least, one of which has a term for each feature.
-_SLACK = 1e-10
-
-
-def of_sums(n: int) -> float:
-    """The relative error of sums of n terms of one sign, in any order: NumPy adds columns one row after another."""
-    return gamma(n + _PER_TERM)
+# Operations on numbers ≥ 0, and a few more.
+_ROUNDINGS = 16
 
 
 def certify_solution(
@@ -64,52 +55,29 @@ def certify_outputs(
 ) -> Certificate:
     """One part per output; U = KC, exact up to `errors`, with the sums C of β over the rows of each distinct sample.
 
-    Rounding makes sums of β that differ a little from C, and so an f_β that differs from f.
+    Rounding makes sums of β that differ a little from C, and so an f_β that differs from f. All that is claimed holds
+    for both.
     """
-    own, root = joint(problem, beta), gram.reach
-    reach, twist, apart = float(root.max()), np.zeros((1, problem.n_outputs)), np.zeros(problem.n_outputs)
+    u, weight, reach = Ball(U, errors), problem.weight[:, None], gram.reach
     with np.errstate(over="ignore", invalid="ignore"):
-        if problem.n < len(problem.weight) or not np.array_equal(C, own):  # else f_β is f
-            copies = int(np.bincount(problem.member).max())
-            size = joint(problem, np.abs(beta)) if copies > 1 else np.zeros_like(own)
-            apart = root @ (np.abs(C - own) + gamma(copies + 2) * size)  # at least ‖f − f_β‖
-            twist = np.outer(root, apart)[problem.member]
-        F = U[problem.member]
-        ridge = (problem.lam / problem.weight)[:, None] * beta
-        H = problem.Y - F - ridge
-        b = problem.weight @ H / problem.mass if problem.bias else np.zeros(problem.n_outputs)
-        rest = H - b
-        errors = errors[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(F) + np.abs(ridge) + np.abs(b))
-        squares = np.sum(C * U, axis=0) + np.sum(problem.weight[:, None] * (rest + ridge) ** 2, axis=0) / problem.lam
-        # Of ½β'Kβ: errors of f, and what f_β has that f has not, ‖f‖ times their distance; roundings of sums. The dual
-        # value has no more (with the linear term, the distance counts twice), the primal value has the losses too.
-        energy, moved = 0.5 * np.sum(np.abs(beta) * errors, axis=0), errors + twist
-        below = energy + 2 * apart * (np.sqrt(np.abs(np.sum(C * U, axis=0)) + 2 * energy) + apart)
-        below += of_sums(len(beta)) * (np.sum(np.abs(C * U), axis=0) + np.abs(squares) + below)
-        lost = problem.weight[:, None] * moved * (np.abs(rest + ridge) + 0.5 * moved)
-        off = below + (1 + of_sums(len(beta))) * np.sum(lost, axis=0) / problem.lam
-    totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
-    return Certificate.total(
-        [
-            certificate_of_output(
-                problem,
-                float(b[k]),
-                total=abs(float(totals[k])),
-                primal=0.5 * float(squares[k]),
-                distance=0.5 * float(apart[k] * apart[k]),
-                twist=twist[:, k],
-                off=float(off[k]),
-                below=float(below[k]),
-                residual=rest[:, k] + ridge[:, k],
-                rest=np.abs(rest[:, k]) + errors[:, k],
-                low=rest[:, k] - errors[:, k] - twist[:, k],
-                high=rest[:, k] + errors[:, k] + twist[:, k],
-                shift=(0.0, 0.0),
-                reach=reach,
-                gap_measures=PROOF[gram.positive_definite],
-            )
-            for k in range(problem.n_outputs)
-        ]
+        ridge = exact((problem.lam / problem.weight)[:, None]).rounded() * beta  # dβ
+        f = u.take(problem.member)
+        fitted = f + ridge
+        b = problem.weight @ (problem.Y - fitted.value) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
+        target = exact(problem.Y) - b
+        rest = target - fitted  # r − dβ
+        # With a bias, this is D(β) − bΣβ. An error of f is in it once, halved.
+        dual = 0.5 * (target + rest).inner(beta, axis=0)
+        near = rest.square().inner(weight, axis=0) / (2 * problem.lam)
+        if problem.n < len(problem.weight) or (C[problem.member] != beta).any():
+            missed = exact((C - joint_sums(problem, exact(beta))).size)
+            away = Ball.within(missed.inner(reach[:, None], axis=0).high)  # at least ‖f − f_β‖
+            f = f + (exact(reach[:, None]) * away).take(problem.member)
+            rest = target - (f + ridge)
+            near = rest.square().inner(weight, axis=0) / (2 * problem.lam) + 0.5 * away.square()
+            dual = dual + 0.5 * away * (u.inner(C, axis=0).sqrt() + away)  # ½⟨f_β, f − f_β⟩
+    return certify_parts(
+        problem, b, beta, dual + near, dual, near, target - f, rest, float(reach.max()), PROOF[gram.positive_definite]
     )
 
 
@@ -118,12 +86,12 @@ def certify_limit(problem: LeastSquares, gram: Provable, C: Floats, U: Floats, b
 
     `gap` is the most that a step along a single k(x_i, ·) would gain.
     """
-    error = gram.product_bound(C).error
-    R = Ball(problem.mean - U - b, error + ROUNDINGS * (np.abs(problem.mean) + np.abs(U) + np.abs(b)))
-    total, root = problem.total[:, None], gram.reach
-    G = gram.product_bound(total * R.value)
-    G = Ball(G.value, G.error + np.outer(root, root @ (total * R.error)))
-    return limit_of_outputs(problem, R, G, problem.total * gram.diagonal**2, b)
+    with np.errstate(over="ignore", invalid="ignore"):
+        residual = problem.Y - Ball(U, gram.product_bound(C).error).take(problem.member) - b
+        slopes, reach = joint_sums(problem, residual * problem.weight[:, None]), gram.reach[:, None]
+        missed = Ball.within(slopes.error).inner(reach, axis=0)
+        gradient = gram.product_bound(slopes.value) + exact(reach) * missed
+        return limit_of_outputs(problem, residual, gradient, problem.total * gram.diagonal**2, b)
 
 
 def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
@@ -145,87 +113,97 @@ def is_exact(problem: LeastSquares, certificate: Certificate) -> bool:
     )
 
 
-def certificate_of_output(
+def certify_parts(
     problem: LeastSquares,
-    b: float,
-    *,
-    total: float,
-    primal: float,
-    off: float,
-    distance: float,
-    residual: Floats,
-    rest: Floats,
-    low: Floats,
-    high: Floats,
-    shift: tuple[float, float],
+    b: Floats,
+    beta: Floats,
+    primal: Ball,
+    dual: Ball,
+    near: Ball,
+    residual: Ball,
+    rest: Ball,
     reach: float,
     gap_measures: Measures,
-    above: float = math.inf,
-    twist: Floats | float = 0.0,
-    below: float | None = None,
+    above: Floats | None = None,
+    shift: Ball | None = None,
+    left: Ball | None = None,
 ) -> Certificate:
-    """One output's, where |Σβ| = `total`, and P is within `off` of `primal`.
+    """One part per output, of P, D(β) − bΣβ and their difference `near`, and the residuals r and r − dβ.
 
-    D is less than what the other numbers say by no more than `below`, or than `off`.
-
-    ½‖f − f_β‖² ≤ `distance` and |r − dβ| ≤ `rest`; rounding of the sums of β moves f_β(x) by at most `twist`. All that
-    is claimed holds for f and for f_β, whose residual is within rest + twist. What β leaves, y − f_β − b − dβ, lies
-    between `low` and `high`, plus a `shift` that all rows share, known up to its second number.
+    `above` bounds P − P* in another way. What β leaves, y − f_β − b − dβ, is `left`, or r − dβ, plus a `shift` that all
+    rows share.
     """
-    summed = 1 + max(_SLACK, of_sums(len(rest)))
+    left = rest if left is None else left
+    total = np.abs(sums_of(beta)) if problem.bias else np.zeros(problem.n_outputs)
+    total = np.nextafter(total, np.inf) * (total > 0)  # of sums that were rounded once
     with np.errstate(over="ignore", invalid="ignore"):
-        rest = rest + 2 * twist
-        shares = rest * rest * problem.weight
-        near = gap = summed * (distance + float(np.sum(shares)) / (2 * problem.lam))
-        if total:
-            mean = abs(float(problem.weight @ residual)) / problem.mass + float(np.max(rest))
-            # near = first + total·reach·√(2·near) at most, solved for near.
-            first, step = near + total * mean, total * reach * math.sqrt(2.0)
-            near = summed * (first + step * math.sqrt(first) + step * step)
-            gap = max(near, summed * (gap + total * abs(b)))
-        outside = float(np.maximum(np.abs(low + shift[0]), np.abs(high + shift[0])).max(initial=0.0)) + shift[1]
-        apart = float(high.max(initial=0.0) - low.min(initial=0.0)) if problem.bias else 0.0
-        # Both values become bounds. The last factor is for the two roundings of `dual`.
-        primal, gap = primal + off, gap + off + (off if below is None else below)
-        dual = primal - gap - 2 * ROUNDINGS * (abs(primal) + gap)
-    return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        violation=max(apart, outside),
-        kkt={**conditions(0.0, total, outside, outside), ABOVE: min(above, near)},
-        gap_measures=gap_measures,
-        worst=int(np.argmax(shares)),
-        b=(b,) if problem.bias else (),
+        # 1. Σβ = 0 is missed by `total`. D(β) − bΣβ then is Σβ times b* − b above a bound on the optimum.
+        gaps = nearest = near.high
+        if total.any():
+            sums = residual.inner(problem.weight[:, None], axis=0).size
+            # near = first + step·√near at most, solved for near. All numbers are ≥ 0.
+            tilt = rounded_up(sums / problem.mass, len(problem.weight) + _ROUNDINGS)
+            first, step = gaps + total * tilt, total * reach * math.sqrt(2.0)
+            slope = np.sqrt(first) + step
+            nearest = rounded_up(first + step * slope, _ROUNDINGS, slope)
+            own = total * np.abs(b)
+            gaps = np.maximum(nearest, rounded_up(gaps + own, _ROUNDINGS))
+            slope = np.sqrt(nearest)
+            dual = dual - rounded_up(np.maximum(total * tilt + step * slope, own), _ROUNDINGS, slope)
+        # 2. Values and residuals become bounds.
+        highest, lowest, low, high = primal.high, dual.low, left.low, left.high
+        apart = np.maximum.reduce(high) - np.minimum.reduce(low) if problem.bias else np.zeros(len(b))
+        ends = (low, high) if shift is None else ((exact(low) + shift).low, (exact(high) + shift).high)
+        outside = np.maximum.reduce(np.maximum(-ends[0], ends[1]))
+        violation = np.maximum(rounded_up(apart, 1), outside)
+        worst = (rest.size**2 * problem.weight[:, None]).argmax(axis=0)
+    above = nearest if above is None else np.minimum(above, nearest)
+    return Certificate.total(
+        [
+            Certificate(
+                primal=float(highest[k]),
+                dual=float(lowest[k]),
+                gap=float(gaps[k]),
+                violation=float(violation[k]),
+                kkt={
+                    **conditions(0.0, float(total[k]), float(outside[k]), float(outside[k])),
+                    ABOVE: float(above[k]),
+                },
+                gap_measures=gap_measures,
+                worst=int(worst[k]),
+                b=(float(b[k]),) if problem.bias else (),
+            )
+            for k in range(problem.n_outputs)
+        ]
     )
 
 
-def limit_of_outputs(problem: LeastSquares, R: Ball, G: Ball, curvature: Floats, b: Floats) -> Certificate:
-    """λ = 0: residuals of the distinct samples, the gradient, and how the objective curves along each of its axes."""
-    apart = problem.Y - problem.mean[problem.member]
-    rows = np.abs(apart + R.value[problem.member])
-    off = R.error[problem.member] + ROUNDINGS * (np.abs(problem.Y) + np.abs(apart) + rows)
-    summed = of_sums(len(rows))
+def limit_of_outputs(
+    problem: LeastSquares, residual: Ball, gradient: Ball, curvature: Floats, b: Floats
+) -> Certificate:
+    """λ = 0: residuals of the rows, the gradient, and how the objective curves along each of its axes."""
+    weight = problem.weight[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
-        risks = 0.5 * (problem.weight @ rows**2)
-        offs = problem.weight @ (off * (rows + 0.5 * off)) * (1 + summed) + summed * risks  # of half the risk
+        risk, sums = 0.5 * residual.square().inner(weight, axis=0), residual.inner(weight, axis=0)
+        high, low, g = risk.high, risk.low, gradient.size
+        root = np.sqrt(2 * curvature[:, None])
+        gains = np.divide(g, root, out=np.zeros_like(g), where=root > 0) ** 2
     parts = []
     for k in range(problem.n_outputs):
-        high, low = float(risks[k] + offs[k]), float(risks[k] - offs[k])
-        g = G.size[:, k]
-        gains = np.divide(g * g, 2 * curvature, out=np.zeros_like(g), where=curvature > 0)
-        sums = abs(float(problem.total @ R.value[:, k])) + float(problem.total @ R.error[:, k]) if problem.bias else 0.0
-        gain = float(gains.max(initial=0.0))
-        kkt = {"normal equations": float(g.max(initial=0.0)), "residuals sum to 0": sums}
+        gain = float(rounded_up(gains[:, k].max(initial=0.0), _ROUNDINGS))
+        kkt = {
+            "normal equations": float(g[:, k].max(initial=0.0)),
+            "residuals sum to 0": float(sums.size[k]) if problem.bias else 0.0,
+        }
         parts.append(
             Certificate(
-                primal=high,
-                dual=low - gain,
-                gap=max(gain, high - (low - gain)),
+                primal=float(high[k]),
+                dual=float((exact(low[k]) - gain).low),
+                gap=gain,
                 violation=max(kkt.values()),
                 kkt=kkt,
                 gap_measures="stationarity",
-                worst=int(np.argmax(gains)) if len(gains) else 0,
+                worst=int(np.argmax(gains[:, k])) if len(gains) else 0,
                 b=(float(b[k]),) if problem.bias else (),
             )
         )
@@ -240,3 +218,10 @@ def sums_of(beta: Floats) -> Floats:
 def joint(problem: LeastSquares, beta: Floats) -> Floats:
     """β summed over the rows of each distinct sample."""
     return np.column_stack([sums_by(problem.member, column, problem.n) for column in beta.T])
+
+
+def joint_sums(problem: LeastSquares, values: Ball) -> Ball:
+    """Numbers of the rows, a column per output, summed over the rows of each distinct sample."""
+    columns = [Ball(*(part[:, k] for part in values)) for k in range(problem.n_outputs)]
+    each = [column.sum_by(problem.member, problem.n) for column in columns]
+    return Ball(*(np.column_stack(parts) for parts in zip(*each, strict=True)))

@@ -19,57 +19,65 @@ import math
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, gamma, inner
-from mercer.arrays import norm as norm_of
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
-from mercer.gram.ball import Ball
+from mercer.gram.ball import LEAST, Ball, exact, rounded_up
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 
 # A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
 _LARGEST_ERROR_SHARE = 1e-6
+_TINY = float(np.finfo(float).tiny)
+# Operations of the core on each number of a sum, and a few more.
+_ROUNDINGS = 8
+# Roundings of p ∓ ε − f − dβ and of its bounds, and a little more for the sum of their sizes.
+_OF_RESIDUALS = 6
 
 
 def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    f, error = rows.product_bound(w, b)
-    # The bias of rows that were not centred is b − w'c, rounded.
-    error = error + gamma(4) * rows.origin * norm_of(w) + gamma(2) * (np.abs(problem.p) + np.abs(f))
-    hi, lo, combined_error = rows.combination(beta, _LARGEST_ERROR_SHARE * norm_of(w))
-    off = (w - hi) - lo
-    off_error = combined_error + gamma(4) * norm_of(off) + gamma(2) * norm_of(lo)
-    losses, shares, total, worst, box, outward, inward, top, bottom = _core.linear_findings(
-        problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f, error, beta
-    )
-    norm, energy = inner(w, w), _square(norm_of(hi) + norm_of(lo) + combined_error)
-    distance = _square(norm_of(off) + off_error)
-    total_error = gamma(rows.n) * float(np.abs(beta).sum())
-    if problem.bias not in (0, np.inf):
-        own, meant = b / problem.bias, problem.bias * total
-        wrong = problem.bias * total_error + gamma(2) * (abs(own) + abs(meant))
-        norm, energy = norm + own * own, energy + _square(abs(meant) + wrong)
-        distance += _square(abs(own - meant) + wrong)
-    summed = gamma(rows.n + rows.d + 8)
-    primal = (0.5 * norm + losses) * (1 + summed)
-    terms = (np.abs(problem.p) + problem.epsilon + 0.5 * problem.d * np.abs(beta)) * np.abs(beta)
-    to_gap = to_dual = math.inf if box > 0 else 0.0
-    if problem.exact_bias and box <= 0:
-        apart = norm_of(off) + off_error
-        to_gap, to_dual = _repair(problem, rows, beta, Ball(f, error), b, abs(total) + total_error, apart)
-    dual = problem.value(beta, energy) - 2 * summed * (float(terms.sum()) + energy) - to_dual
-    gap = (0.5 * distance + shares + to_gap) * (1 + summed)
-    # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap, as
-    # a share of the primal value.
-    missed = 0.5 * distance / max(primal, np.finfo(float).tiny) if distance else 0.0
-    missed = missed if to_gap < math.inf else math.inf
+    curved, tubes = bool(problem.d.any()), bool(problem.epsilon.any())
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = exact(w).norm()
+        f = rows.product_bound(w, b)
+        if rows.origin:  # the bias of rows that were not centred is b − w'c, rounded
+            f = f + Ball.within((length * rows.origin).rounded(_ROUNDINGS).error)
+        hi, lo, combined_error = rows.combination(beta, _LARGEST_ERROR_SHARE * length.high)
+        losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
+            problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value,
+            _errors_of_residuals(problem, f, beta), beta,
+        )  # fmt: skip
+        combined, missed = exact(hi) + lo if lo.any() else exact(hi), Ball.within(combined_error)  # X'β
+        off = w - combined
+        apart = off.norm() + missed
+        norm, energy, distance = length.square(), (combined.norm() + missed).square(), apart.square()
+        total = _total(beta) if problem.bias else exact(0.0)
+        if problem.bias not in (0, np.inf):
+            own, meant = exact(b) / problem.bias, total * problem.bias
+            norm, energy, distance = norm + own.square(), energy + meant.square(), distance + (own - meant).square()
+        # One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
+        primal = norm * 0.5 + exact(losses).rounded((1 + tubes) * rows.n + _ROUNDINGS)
+        dual = exact(problem.p).inner(beta) - energy * 0.5
+        if curved:
+            dual = dual - exact(beta).square().inner(problem.d) * 0.5
+        if tubes:
+            dual = dual - exact(problem.epsilon).inner(np.abs(beta))
+        to_gap = to_dual = math.inf if box > 0 else 0.0
+        if problem.exact_bias and box <= 0:
+            to_gap, to_dual = _repair(problem, rows, beta, f, b, total.size, apart.size)
+        # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap,
+        # as a share of the primal value.
+        excess = (distance * 0.5).high
+        share = rounded_up(excess / max(primal.high, _TINY), 1) if excess else 0.0
+    missing = share if to_gap < math.inf else math.inf
     return Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        violation=max(missed, top - bottom) if problem.exact_bias else max(missed, top, -bottom),
+        primal=primal.high,
+        dual=(dual - to_dual).low,
+        gap=excess + shares + to_gap,  # and at least the difference of the two, which has all errors
+        violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
-            **conditions(box, abs(total) if problem.exact_bias else 0.0, outward, inward),
-            "w is the combination Σβ_i x_i": float(np.abs(off).max(initial=0.0)),
+            **conditions(box, total.size if problem.exact_bias else 0.0, outward, inward),
+            "w is the combination Σβ_i x_i": float(off.size.max(initial=0.0)),
         },
         gap_measures="optimality",
         worst=worst,
@@ -78,8 +86,25 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
 
 
 def longest(rows: Rows) -> Floats:
-    """The length of every row, or a little more."""
-    return np.sqrt(rows.lengths) * (1 + gamma(rows.d + 8))
+    """The length of every row, or a little more: each square of an entry may have lost LEAST."""
+    return np.asarray(rounded_up(np.sqrt(rows.lengths + rows.d * LEAST), rows.d + _ROUNDINGS))
+
+
+def _total(beta: Floats) -> Ball:
+    """Σβ, which is computed exactly and rounded once."""
+    try:
+        return exact(math.fsum(beta.tolist())).rounded()
+    except (OverflowError, ValueError):  # ∞ − ∞
+        return Ball.within(math.inf)
+
+
+def _errors_of_residuals(problem: LinearProblem, f: Ball, beta: Floats) -> Floats:
+    """Bound the errors of p ∓ ε − f − dβ as the core computes them.
+
+    Each rounding is of a number that is no larger than all sizes together.
+    """
+    sizes = np.abs(problem.p) + problem.epsilon + np.abs(f.value) + np.abs(problem.d * beta)
+    return np.asarray(Ball(sizes, f.error).rounded(_OF_RESIDUALS).error)
 
 
 def _repair(
@@ -96,20 +121,17 @@ def _repair(
     if tube.any():
         room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
     j = int(np.argmax(room))
-    alone = bool(room[j] * (1 - gamma(4)) >= most)
+    alone = math.nextafter(float(room[j]), -math.inf) >= most  # a difference, rounded once
     which = slice(j, j + 1) if alone else slice(None)
-    p, d, own, tube = problem.p[which], problem.d[which], beta[which], tube[which]
-    lengths = np.sqrt(rows.lengths[which]) * (1 + gamma(rows.d + 8))
-    r = p - f.value[which] - d * own - tube * np.sign(own)
-    slack = f.error[which] + lengths * apart + gamma(8) * (np.abs(p) + np.abs(f.value[which]) + abs(b))
-    if not alone:  # zero may be crossed
-        slack = slack + 2 * tube
-    second = 0.5 * most * most * (float(lengths.max()) ** 2 + float(d.max()))
-    to_gap = most * float((np.abs(r) + slack).max()) + second
-    to_dual = most * float((np.abs(r + b) + slack).max()) + second
-    return to_gap * (1 + gamma(16)), to_dual * (1 + gamma(16))
-
-
-def _square(x: float) -> float:
-    """x², infinite where `**` would raise an error."""
-    return x * x
+    own, lengths = beta[which], rounded_up(np.sqrt(rows.lengths[which] + rows.d * LEAST), rows.d + _ROUNDINGS)
+    slopes = problem.p[which] - f.take(which) - exact(problem.d[which]) * own
+    slopes = slopes + Ball.within(rounded_up(lengths * apart, 1))
+    if tube.any():
+        slopes = slopes - tube[which] * np.sign(own)
+        if not alone:  # zero may be crossed
+            slopes = slopes + Ball.within(2 * tube)
+    # All numbers are ≥ 0.
+    length, curvature = most * np.maximum.reduce(lengths), np.maximum.reduce(problem.d[which])
+    second, factor = 0.5 * (length * length + most * most * curvature), length + curvature
+    costs = most * np.maximum.reduce(slopes.size) + second, most * np.maximum.reduce((slopes + b).size) + second
+    return float(rounded_up(costs[0], _ROUNDINGS, factor)), float(rounded_up(costs[1], _ROUNDINGS, factor))

@@ -15,8 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, inner
+from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
+from mercer.gram.ball import exact
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -31,21 +32,17 @@ def with_best_bias(problem: DualProblem, gram: Provable, beta: Floats, certifica
     u = gram.product_bound(beta)
     (total,), n = problem.totals.tolist(), len(beta)
     with np.errstate(over="ignore", invalid="ignore"):
-        h = problem.p - u.value
-        error = u.error + 2 * _EPS * (np.abs(problem.p) + np.abs(u.value))
-        order = np.argsort(-h, kind="stable")
+        h = problem.p - u
+        order = np.argsort(-h.value, kind="stable")
         outside = np.cumsum(problem.upper[order])
         last = order[min(int(np.searchsorted(outside, total * (1 - 4 * n * _EPS))), n - 1)]
-        b = float(h[last] + error[last])  # so that rounding does not put this sample outside
-        r, error = h - b, error + 2 * _EPS * (np.abs(h) + abs(b))
-        losses = problem.upper * np.maximum(r + error, 0.0)
-        size = inner(beta, np.abs(u.value) + u.error) + float(losses.sum()) + abs(b * total)
-        primal = 0.5 * (inner(beta, u.value) + inner(beta, u.error)) + float(losses.sum()) + b * total
-        primal += gamma(n + 16) * size
-        outward = float(np.where(beta < problem.upper, r + error, 0.0).max(initial=0.0))
-        inward = float(np.where(beta > problem.lower, error - r, 0.0).max(initial=0.0))
+        b = float(h.high[last])  # so that rounding does not put this sample outside
+        r = h - b
+        value = 0.5 * u.inner(beta) + r.positive().inner(problem.upper) + exact(b) * total
+        outward = float(np.where(beta < problem.upper, r.high, 0.0).max(initial=0.0))
+        inward = float(np.where(beta > problem.lower, -r.low, 0.0).max(initial=0.0))
+        primal, gap = float(value.high), float((exact(float(value.high)) - certificate.dual).high)
     box, equality, *_ = certificate.kkt.values()
-    gap = (primal - certificate.dual) * (1 + 2 * _EPS)
     if not gap < certificate.gap:
         return certificate
     return replace(

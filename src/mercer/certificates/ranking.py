@@ -16,12 +16,15 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, gamma, inner
+from mercer.arrays import Floats, Precision
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import PROOF
-from mercer.certificates.least_squares import of_sums
+from mercer.gram.ball import Ball, exact
 from mercer.gram.gram import Provable
 from mercer.problems.ranking import RankDual, RankProblem
+
+# Additions of running sums, beyond one for each term.
+_ROUNDINGS = 16
 
 
 def certify_ranking(
@@ -38,51 +41,53 @@ def _certified(problem: RankProblem, gram: Provable, beta: Floats, dual: RankDua
     C, w, n = problem.C, problem.weight, len(beta)
     pairs, alpha = problem.pairs(dual.r, dual.low, 1.0), dual.alpha
     assert len(pairs[0]) == len(alpha)
-    u, e = gram.product_bound(beta, level=level)
+    u = gram.product_bound(beta, level=level)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = float(w.sum())
-        won, lost, off = _sums(problem, dual.r, dual.r - dual.low, w)
+        # 1. What β misses of A'α, and Σα. Where α is outside of its box, the nearest one inside is meant.
+        won, lost = _sums(problem, dual.r, dual.r - dual.low, exact(w))
         bound = problem.bound(pairs)
         box = float(np.maximum(alpha - bound, -alpha).max(initial=0.0))
-        many = int(max((np.bincount(side).max(initial=0) for side in pairs), default=0))
-        sizes = sum(np.bincount(side, np.abs(alpha), n) for side in pairs)
-        exact = C * w * (won - lost) + problem.combined(pairs, alpha)
-        e_beta = np.abs(beta - exact) + gamma(many + 16) * (C * w * (won + lost) + sizes) + 2 * C * w * off
-        e_beta = (e_beta + sum(np.bincount(side, np.full(len(alpha), box), n) for side in pairs)) * (1 + gamma(n + 16))
-        gain = C * inner(w, won) + float(alpha.sum())
-        gain -= of_sums(n + len(alpha)) * gain + C * total * off + box * len(alpha)
-        # f, and what its errors can do to the hinges
-        energy = 0.5 * inner(beta, u)
-        wrong = (0.5 * inner(np.abs(beta), e) + of_sums(n) * inner(np.abs(beta), np.abs(u))) * (1 + of_sums(n))
-        ahead, behind = u - e, u + e
-        counted, _, off_count = _sums(problem, behind, ahead - 1.0, w)
-        summed, _, off_sum = _sums(problem, behind, ahead - 1.0, w * behind)
-        shares, size = C * w * ((1.0 - ahead) * counted + summed), 1.0 + np.abs(ahead) + float(np.abs(behind).max())
-        # A hinge that rounding takes for open, or for closed, is as small as it.
-        loss = math.fsum(shares)
-        loss_off = C * inner(w, size * (off_count + gamma(16) * total) + off_sum) * (1 + of_sums(n))
-        shift = inner(e_beta, np.abs(u) + e) + 0.5 * inner(e_beta, gram.reach) ** 2
-        moved = float((np.abs(u - dual.r) + e + gamma(4) * (1 + np.abs(u) + np.abs(dual.r))).max())
-        (i, j), slack = pairs, gamma(4) * size.max()
-        short, error = 1.0 - (u[i] - u[j]), e[i] + e[j] + slack
-        outward = np.where(alpha < bound, short + error, 0.0).max(initial=2 * moved)
-        inward = np.where(alpha > 0, error - short, 0.0).max(initial=max(0.0, 2 * moved - (1.0 - dual.low)))
+        inside, full = exact(alpha) + Ball.within(np.full(len(alpha), box)), C * exact(w)
+        combined = full * (won - lost) + inside.sum_by(pairs[0], n) - inside.sum_by(pairs[1], n)
+        missed = Ball.within((beta - combined).size)
+        gain = full.inner(won) + inside.sum()
+        # 2. It moves the energy by Σ δ_i u_i, and by ½(Σ|δ_i|r_i)² more.
+        energy = 0.5 * u.inner(beta)
+        dual_value = gain - energy - u.inner(missed) - 0.5 * missed.inner(gram.reach).square()
+        # 3. The hinges of pairs that u allows to be open. One that the rounding of 1 − (u_i − e_i) takes for open, or
+        #    for closed, is as small as that.
+        ahead, behind = 1.0 - exact(u.low), u.high
+        counted, summed = (_sums(problem, behind, -ahead.value, values)[0] for values in (exact(w), exact(w) * behind))
+        losses = full * (ahead * counted + summed + exact(w).sum() * Ball.within(ahead.error))
+        # 4. Pairs whose multipliers were told by the order of r. One that r_j > fl(r_i − 1) leaves out may be short of
+        #    1 by the rounding of that limit; one that r_j > fl(r_i − low) takes in is below low, as r_j is a float.
+        (i, j), moved = pairs, exact(2 * float((u - dual.r).size.max(initial=0.0)))
+        short = 1.0 - (u.take(i) - u.take(j))
+        left_out = moved + Ball.within(float((exact(dual.r) - 1.0).error.max(initial=0.0)))
+        outward = np.where(alpha < bound, short.high, 0.0).max(initial=left_out.high)
+        inward = np.where(alpha > 0, -short.low, 0.0).max(initial=(moved - (1.0 - exact(dual.low))).positive().high)
     return Certificate(
-        primal=energy + wrong + loss + loss_off,
-        dual=gain - energy - wrong - shift * (1 + of_sums(n)),
+        primal=float((energy + losses.sum()).high),
+        dual=float(dual_value.low),
         gap=0.0,
         violation=float(max(outward, inward)),
-        kkt=conditions(box, float(e_beta.max(initial=0.0)), float(outward), float(inward)),
+        kkt=conditions(box, float(missed.error.max(initial=0.0)), float(outward), float(inward)),
         gap_measures=PROOF[gram.positive_definite],
     )
 
 
-def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Floats) -> tuple[Floats, Floats, float]:
-    """`RankProblem.sums` of one number for each sample, and how far each sum can be off."""
-    size = float(np.abs(values).sum())
-    unit = 2.0 ** (math.frexp(size)[1] - 51) if 0 < size < math.inf else 1.0
-    coarse = np.round(values / unit) * unit
-    fine = values - coarse
-    won, lost = problem.sums(r, limit, np.column_stack([coarse, fine]))
-    off = 4 * problem.n_passes * gamma(2 * len(r) + 16) * float(np.abs(fine).sum()) + gamma(8) * size * bool(fine.any())
-    return won.sum(axis=1), lost.sum(axis=1), off
+def _sums(problem: RankProblem, r: Floats, limit: Floats, values: Ball) -> tuple[Ball, Ball]:
+    """`RankProblem.sums` of one number for each sample.
+
+    Sums of multiples of the unit are exact. Those of the rest are differences of running sums of at most n terms, two
+    for each pass.
+    """
+    size = exact(np.abs(values.value)).sum()
+    unit = 2.0 ** (math.frexp(size.value)[1] - 51) if 0 < size.value < math.inf else 1.0
+    coarse = np.round(values.value / unit) * unit
+    fine = values.value - coarse
+    sums = problem.sums(r, limit, np.column_stack([coarse, fine]))
+    rest = 4 * problem.n_passes * exact(np.abs(fine)).sum()
+    off = Ball.within(rest.rounded(2 * len(r) + _ROUNDINGS).error) + Ball.within(values.error).sum()
+    won, lost = (exact(part[:, 0]) + exact(part[:, 1]) + off for part in sums)
+    return won, lost

@@ -24,22 +24,24 @@ lower bound, and what rounding does to both values does not cancel in their diff
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, gamma, inner
+from mercer.arrays import Floats, Precision, inner
 from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.dual import PROOF
-from mercer.certificates.least_squares import ABOVE, of_sums
+from mercer.certificates.least_squares import ABOVE
+from mercer.gram.ball import Ball, exact
 from mercer.gram.gram import Provable
 from mercer.losses import is_known_convex
 from mercer.penalties import Penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
 
-# The relative error of a loss or its derivative at a given float, times a weight.
-_LOSS_ERROR = gamma(16)
+# Roundings of a loss or its derivative at a given float, times a weight.
+_LOSS_ROUNDINGS = 16
 _EPS, _TINY, _HUGE = float(np.finfo(float).eps), float(np.finfo(float).tiny), 1e100
 
 
@@ -62,115 +64,95 @@ def _certified(
 ) -> tuple[Certificate, float]:
     """The proof with products of one precision, and the gap as it is computed, without any error."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
-    summed = of_sums(max(len(c), len(problem.y)))
-    u, e = gram.product_bound(c, level=level)
+    back = None if A is None else A.T
+    u = gram.product_bound(c, level=level)
     with np.errstate(over="ignore", invalid="ignore"):
-        e_f = e + gamma(4) * (np.abs(u) + abs(b))
-        t, e_t = _linear(A, u + b, e_f)
-        below, above, shift = _balanced(problem, t)
-        # The gradients at the ends of what Af and t can be.
-        reach = e_t + shift
-        lowest, highest = problem.gradient(t - reach), problem.gradient(t + reach)
-        steepest = np.maximum(np.abs(lowest), np.abs(highest)) * (1 + _LOSS_ERROR)
-        shares = (highest - lowest + 2 * _LOSS_ERROR * steepest) * reach
-        value = problem.value(t)
-        off = inner(steepest, e_t) + (_LOSS_ERROR + summed) * abs(value)
-        square, e_square = inner(c, u), inner(np.abs(c), e) + summed * inner(np.abs(c), np.abs(u))
-        low, norm, high = (_root(square + k * e_square) * (1 + k * gamma(4)) for k in (-1, 0, 1))
-        energy = lam * square if problem.squared else lam * float(penalty.value(norm))
+        t = _combined(A, u + b)  # Af
+        below, above, shift = _balanced(problem, t.value)
+        # 1. The gradients at the ends of what Af and the dual point can be, and all those between them.
+        near = t + Ball.within(shift)
+        lowest, highest = _gradient(problem, near.low), _gradient(problem, near.high)
+        slopes = Ball.between(lowest.low, highest.high)
+        # 2. The primal value at Af, which is within t.error of the t where the losses are computed.
+        losses = problem.weight * _computed(problem.loss.value(problem.y, t.value)) + slopes * Ball.within(t.error)
+        square = u.inner(c)
+        norm = exact(0.0) if problem.squared else square.sqrt()
+        energy = lam * (square if problem.squared else _increasing(penalty.value, norm))
+        primal = losses.sum() + energy
+        # 3. G by its coefficients; of the squared norm G + 2λf, in which nothing large cancels. Its length counts those
+        #    coefficients as they are computed, and how far the true ones can be from them.
+        g = _combined(back, below if below is above else Ball.between(below.low, above.high))
         if problem.squared:
-            off += lam * e_square
+            g = g + exact(c) * (2 * lam)
+        v, missed = gram.product_bound(g.value, level=level), Ball.within(g.error)
+        computed = v.inner(g.value)
+        steep = computed + 2.0 * v.inner(missed) + missed.inner(gram.reach).square()
+        if problem.squared:
+            slope, apart, plain = exact(2 * lam), steep.positive() / (4 * lam), computed.value / (4 * lam)
         else:
-            off += lam * float(penalty.value(high) - penalty.value(low)) + 2 * _LOSS_ERROR * abs(energy)
-        off *= 1 + summed
-        # G by its coefficients, and what they miss; of the squared norm G + 2λf, in which nothing large cancels.
-        errors = 0.5 * (above - below) + (_LOSS_ERROR + gamma(4)) * (np.abs(below) + np.abs(above))
-        g, e_g = _linear(None if A is None else A.T, 0.5 * (below + above), errors)
-        # The price of c in the gradient, λΩ′(‖f‖)/‖f‖, and how far it can be from that.
-        steepness, slope, e_slope = lam * float(penalty.derivative(norm)), 2 * lam, 0.0
-        zero = not (problem.squared or c.any())
-        if not problem.squared and not zero:
-            slope = e_slope = np.inf
-            if low > 0:
-                slope = steepness / norm
-                e_slope = lam * float(penalty.derivative(high) / low - penalty.derivative(low) / high)
-                e_slope = e_slope * (1 + _LOSS_ERROR) + 2 * _LOSS_ERROR * slope
-        if problem.squared:
-            g, e_g = g + 2 * lam * c, e_g + (_LOSS_ERROR + gamma(4)) * (2 * lam * np.abs(c))
-        v, e_v = gram.product_bound(g, level=level)
-        length, plain = inner(e_g, gram.reach), inner(g, v)
-        off_plain = inner(np.abs(g), e_v) + 2 * inner(e_g, np.abs(v) + e_v)
-        off_plain += length * length + summed * inner(np.abs(g), np.abs(v))
-        if problem.squared:
-            plain, apart = plain / (4 * lam), float(np.maximum(0.0, plain + off_plain)) / (4 * lam)
-        else:
-            along, sizes = inner(g, u), np.abs(u) + e
-            e_along = inner(e_g, sizes) + inner(np.abs(g), e) + summed * inner(np.abs(g) + e_g, sizes)
-            steep = _root(plain + off_plain) * (1 + gamma(4))
-            most = value + energy + off
-            apart = _above_tangent(problem, steep, along + e_along, high, most, _LOSS_ERROR)
-            plain = _above_tangent(problem, _root(plain), along, norm, most, 0.0)
-        gap = (float(shares.sum()) + apart) * (1 + summed)
-        middle, spread = _linear(
-            None if A is None else A.T, 0.5 * (lowest + highest), 0.5 * (highest - lowest) + _LOSS_ERROR * steepest
-        )
-        residual = np.abs(middle + slope * c) + spread + e_slope * np.abs(c)
-        residual += 2 * _LOSS_ERROR * (np.abs(middle) + slope * np.abs(c))
-        sums = max(abs(float(lowest.sum())), abs(float(highest.sum()))) + summed * float(steepest.sum())
+            steepness = lam * _increasing(penalty.derivative, norm)
+            slope = steepness / norm
+            values = exact(computed.value).sqrt(), exact(inner(g.value, u.value)), exact(norm.value)
+            apart = _above_tangent(problem, steep.sqrt(), g.inner(u), norm, primal)
+            plain = _above_tangent(problem, *values, primal).value
+        gap = ((highest - lowest) * near.error).sum() + apart
+        # 4. The gradient by f with its part λΩ′(‖f‖)/‖f‖ of c.
+        residual = _combined(back, slopes) + slope * c
+        equality = slopes.sum()
+    zero = not (problem.squared or c.any())
     # Where f = 0 any G that is no steeper than the penalty will do.
-    violation = max(0.0, steep - steepness) if zero else float(residual.max(initial=0.0))
+    violation = (steep.sqrt() - steepness).positive().high if zero else residual.size.max(initial=0.0)
     certificate = Certificate(
-        primal=value + energy + off,
-        dual=value + energy - off - gap,
-        gap=gap,
-        violation=violation,
+        primal=float(primal.high),
+        dual=float((primal - gap).low),
+        gap=float(gap.high),
+        violation=float(violation),
         kkt={
-            "stationarity": violation,
-            "dual feasibility: equality": sums if problem.bias else 0.0,
-            ABOVE: gap,
+            "stationarity": float(violation),
+            "dual feasibility: equality": float(equality.size) if problem.bias else 0.0,
+            ABOVE: float(gap.high),
         },
         gap_measures=_proof(gram.positive_definite, problem),
         precision="float64" if is_known_convex(problem.loss) else "float64, the loss as it computes itself",
         b=(b,),
     )
-    return certificate, plain
+    return certificate, float(plain)
 
 
-def _root(square: float) -> float:
-    """√, of what rounding made negative 0; what is not a number stays so."""
-    return float(np.sqrt(np.maximum(0.0, square)))
+def _computed(values: Any) -> Ball:
+    """Values or derivatives of a loss or a penalty at given floats, perhaps times a weight."""
+    return exact(values).rounded(_LOSS_ROUNDINGS)
 
 
-def _linear(A: Any, x: Floats, error: Floats) -> tuple[Floats, Floats]:
-    """Ax and a bound on its error, where x is right up to `error`."""
-    if A is None:
-        return x, error
-    size, longest = abs(A), int(np.bincount(A.nonzero()[0], minlength=1).max())
-    return np.asarray(A @ x), np.asarray(
-        (1 + gamma(longest + 4)) * (size @ error) + gamma(longest + 4) * (size @ np.abs(x))
-    )
+def _gradient(problem: RepresenterProblem, t: Floats) -> Ball:
+    return _computed(problem.gradient(t))
 
 
-def _above_tangent(
-    problem: RepresenterProblem, steep: float, along: float, norm: float, most: float, share: float
-) -> float:
-    """What ⟨G, f⟩ = `along`, ‖G‖ = `steep` and ‖f‖ = `norm` leave between the penalty and its tangent at the best r.
+def _increasing(function: Callable[[Any], Any], at: Ball) -> Ball:
+    """The values of an increasing function, such as a penalty or its derivative, at a number ≥ 0."""
+    low, high = (_computed(float(function(end))) for end in (max(at.low, 0.0), at.high))
+    return Ball.between(low.low, high.high)
 
-    `most` is the primal value; values of the penalty may be wrong by `share`.
-    """
+
+def _combined(A: Any, x: Ball) -> Ball:
+    """Ax, or x where A is None."""
+    return x if A is None else x.transformed(A)
+
+
+def _above_tangent(problem: RepresenterProblem, steep: Ball, along: Ball, norm: Ball, primal: Ball) -> Ball:
+    """The penalty's distance from its tangent at the best r, by ⟨G, f⟩ = `along`, ‖G‖ = `steep` and ‖f‖ = `norm`."""
     lam, penalty = problem.lam, problem.penalty
-    top, least = float(penalty.value(norm)), np.inf
-    for r in (norm, _meets(penalty, steep / lam, norm)):
-        value, slope = float(penalty.value(r)), float(penalty.derivative(r))
+    top, least = _increasing(penalty.value, norm), Ball.within(np.inf)
+    for r in (float(norm.value), _meets(penalty, float(steep.high) / lam, float(norm.value))):
+        value, slope = (_computed(float(function(r))) for function in (penalty.value, penalty.derivative))
         total = along + lam * (top - value + slope * r)
-        total += (share + gamma(8)) * (abs(along) + lam * (abs(top) + abs(value) + slope * r))
-        missing = steep - lam * slope * (1 - share)
-        if not missing <= 0:  # a number that overflow left undefined is missing too
-            # Of the optimum r*: λΩ(r*) ≤ most, and Ω(r*) ≥ Ω(r) + Ω′(r)(r* − r).
-            reach = max(0.0, most / lam - value + share * (abs(value) + most / lam))
-            total += missing * (r + reach / (slope * (1 - share))) * (1 + share) if slope > 0 else np.inf
-        least = min(least, total)
-    return max(0.0, least)
+        missing = (steep - lam * slope).positive()
+        if missing.high > 0:
+            # Of the optimum r*: λΩ(r*) is at most the primal value, and Ω(r*) ≥ Ω(r) + Ω′(r)(r* − r).
+            total = total + missing * (r + (primal / lam - value).positive() / slope)
+        if total.high < least.high:
+            least = total
+    return least.positive()
 
 
 def _meets(penalty: Penalty, slope: float, near: float) -> float:
@@ -184,21 +166,21 @@ def _meets(penalty: Penalty, slope: float, near: float) -> float:
     return high
 
 
-def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, float]:
+def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Ball, Ball, float]:
     """Two gradients by Af with a dual point between them, and how far from it the points are where they are taken."""
-    g = problem.gradient(f)
+    g = _gradient(problem, f)
     if not problem.bias:
         return g, g, 0.0
-    summed = of_sums(len(f))
     # The first shift is a rounding of the largest |f|, or of what is nothing beside y where f is 0; the next ones are
     # eight times the one before. Any shift whose two sums pass the test is right; a larger one only widens the gap.
     sizes = [float(np.abs(f).max(initial=0.0)), _EPS * float(np.abs(problem.y).max(initial=0.0)), _TINY]
     shift, step = 0.0, _EPS * max(sizes)
     for _ in range(40):
-        below, above = (problem.gradient(f - shift), problem.gradient(f + shift)) if shift else (g, g)
-        slack = [(_LOSS_ERROR + summed) * float(np.abs(some).sum()) for some in (below, above)]
-        if float(below.sum()) + slack[0] <= 0 <= float(above.sum()) - slack[1]:
-            return below, above, shift
+        ends = (problem.gradient(f - shift), problem.gradient(f + shift)) if shift else (g.value, g.value)
+        if ends[0].sum() <= 0 <= ends[1].sum():  # perhaps
+            below, above = map(_computed, ends)
+            if below.sum().high <= 0 <= above.sum().low:
+                return below, above, shift
         shift, step = step, 8.0 * step
     return g, g, np.inf
 

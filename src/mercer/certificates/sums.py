@@ -16,57 +16,54 @@ import scipy.linalg
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE, EXACT_GAP
+from mercer.gram.ball import Ball, exact
 from mercer.gram.sums import Sums
 
 
 def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certificate:
     """For k = scale·⟨x, z⟩ and λ = scale·lam; at λ = 0 `gap` is the most that a step along one feature would gain."""
-    d, size = len(W), np.abs(W)
-    e, e_y = sums.centred_error[:d], sums.centred_error[d:]
+    d, e, e_y = len(W), sums.centred_error[: len(W)], sums.centred_error[len(W) :]
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        gradient = sums.xy - sums.xx @ W - lam * W
-        error = np.outer(e, e @ size + e_y) + gamma(d + 4) * (np.abs(sums.xy) + np.abs(sums.xx) @ size + lam * size)
-        risk = sums.yy - 2 * np.einsum("dq,dq->q", W, sums.xy) + np.einsum("dq,dq->q", W, sums.xx @ W)
-        G = np.abs(gradient) + error
+        # Errors of the sums are products e_j e_k.
+        own = exact(np.abs(W)).transformed(e) + e_y
+        missed = Ball.within(own.high)
+        products = exact(W).transformed(sums.xx)
+        gradient = sums.xy - products - lam * exact(W) + exact(e[:, None]) * missed
+        risk = sums.yy - (2.0 * exact(W)).inner(sums.xy, axis=0) + products.inner(W, axis=0) + missed.square()
+        G = gradient.size
         diagonal = np.abs(sums.xx.diagonal()) + lam
         unit = np.divide(1.0, np.sqrt(diagonal), out=np.zeros(d), where=diagonal > 0)
-        scaled = np.sum((unit[:, None] * G) ** 2, axis=0)
+        scaled = (exact(G) * unit[:, None]).square()
         # What rounding does to b costs its square times the weight.
-        e_b = (sums.error[0] * (e @ size + e_y)) / sums.weight + gamma(d + 4) * (np.abs(sums.y) + np.abs(sums.x) @ size)
-        lost = sums.weight * e_b**2 if sums.bias else np.zeros_like(e_b)
-        terms = (
-            np.abs(sums.yy)
-            + 2 * np.sum(size * np.abs(sums.xy), axis=0)
-            + np.sum(size * (np.abs(sums.xx) @ size), axis=0)
-        )
-        risk_error = (e @ size + e_y) ** 2 + gamma(2 * d + 8) * terms + lost
-    primal = _primal(np.sum(W * W, axis=0), np.maximum(risk, 0.0), lam, scale)
-    off = _primal(np.zeros(W.shape[1]), risk_error, lam, scale) + gamma(d + 8) * primal
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        lost = exact(np.zeros(W.shape[1]))
+        if sums.bias:
+            b = sums.y - exact(W).transformed(sums.x) + (sums.rest_y - exact(W).transformed(sums.rest_x)) / sums.weight
+            lost = sums.weight * (Ball.within(b.error) + exact(sums.error[0]) * missed / sums.weight).square()
+        norms = exact(W).square().sum(axis=0)
+        primal = _primal(norms, (risk + Ball.within(lost.size)).positive(), lam, scale)
         if lam > 0:
-            least = lam * float(np.min(unit, initial=np.inf)) ** 2 if d else 1.0
-            gap = (scaled / least + lost) / (2 * lam * scale)
-            if not (gap <= EXACT_GAP * primal).all():  # worth the eigenvalues
-                gap = (scaled / max(least, least_curvature(sums, lam, unit)) + lost) / (2 * lam * scale)
+            least = float((lam * exact(float(np.min(unit, initial=np.inf))).square()).low) if d else 1.0
+            gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
+            if not (gap.high <= EXACT_GAP * primal.value).all():  # worth the eigenvalues
+                least = max(least, least_curvature(sums, lam, unit))
+                gap = (scaled.sum(axis=0) / exact(least) + lost) / (2 * lam * exact(scale))
         else:
-            gap = 0.5 * (np.max((unit[:, None] * G) ** 2, axis=0, initial=0.0) + lost)
-    b = sums.bias_of(W)
-    parts = []
+            gap = 0.5 * (Ball.within(np.max(scaled.high, axis=0, initial=0.0)) + lost)
+        highest, lowest, above = primal.high, (primal - Ball.within(gap.size)).low, gap.size
+    biases, parts = sums.bias_of(W), []
     for k in range(W.shape[1]):
-        worst, above = float(G[:, k].max(initial=0.0)), float(gap[k])
-        # Both values are bounds: P is known up to `off`.
-        high, low = float(primal[k] + off[k]), float(primal[k] - off[k]) - above
+        worst = float(G[:, k].max(initial=0.0))
         parts.append(
             Certificate(
-                primal=high,
-                dual=low - gamma(4) * (abs(low) + above),
-                gap=above + 2 * float(off[k]),
+                primal=float(highest[k]),
+                dual=float(lowest[k]),
+                gap=float(above[k]),  # and at least the difference of the two
                 violation=worst,
-                kkt={"normal equations": worst, ABOVE: above},
+                kkt={"normal equations": worst, ABOVE: float(above[k])},
                 gap_measures="optimality" if lam > 0 else "stationarity",
                 precision="float64, from sums over the samples",
                 worst=int(np.argmax(G[:, k])),
-                b=(float(b[k]),) if sums.bias else (),
+                b=(float(biases[k]),) if sums.bias else (),
             )
         )
     return Certificate.total(parts)
@@ -79,7 +76,9 @@ def least_curvature(sums: Sums, lam: float, unit: Floats) -> float:
     if not np.isfinite(matrix).all():
         return 0.0
     smallest = float(scipy.linalg.eigvalsh(matrix, check_finite=False)[0])
-    return smallest - float(np.sum((unit * e) ** 2)) - gamma(8 * d * d)
+    # A matrix with a unit diagonal has a norm of at most d, and its eigenvalues the error of 8d backward stable steps.
+    known = Ball(smallest, float(exact(1.0).rounded(8 * d * d).error)) - (exact(e) * unit).square().sum()
+    return float(known.low)
 
 
 def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: float = 1.0) -> bool:
@@ -92,6 +91,6 @@ def sums_are_exact(sums: Sums, certificate: Certificate, lam: float, scale: floa
     return all(part.kkt[ABOVE] <= EXACT_GAP * part.primal + allowed for part, allowed in pairs)
 
 
-def _primal(norms: Floats, risk: Floats, lam: float, scale: float) -> Floats:
+def _primal(norms: Ball, risk: Ball, lam: float, scale: float) -> Ball:
     """½‖f‖² + risk/(2λ) with ‖f‖² = ‖w‖²/scale, or at λ = 0 half of the risk."""
-    return np.asarray(0.5 * (norms + risk / lam) / scale if lam > 0 else 0.5 * risk)
+    return 0.5 * (norms + risk / lam) / scale if lam > 0 else 0.5 * risk

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate, Measures, bounded_sum, conditions, weakest
+from mercer.gram.ball import Ball
 
 # What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
 # sum of their sizes.
@@ -160,11 +161,13 @@ def pair_certificates(findings: Any, paired: bool, gap_measures: Measures) -> Ce
     ends = top - bottom if paired else np.maximum(top, -bottom)
     # At least Σ|β|(|p| + |u|) and the other sizes: gain = Σ|β|, and where βf is negative, |βf| ≤ loss + ½dβ².
     size = np.abs(energy) + 3 * losses + 2 * curved + (1 + np.abs(b)) * gain
-    off = 0.5 * wrong + _SHARE_OF_SUMS * size
+    with np.errstate(over="ignore", invalid="ignore"):
+        half = Ball(energy, (1 + _SHARE_OF_SUMS) * wrong) * 0.5 + Ball.within(_SHARE_OF_SUMS * size)
+        primal, dual = (half + losses).high, (gain - half - 0.5 * curved - to_dual).low
     return CertificateTable(
-        primal=0.5 * energy + losses + off,
-        dual=gain - 0.5 * energy - 0.5 * curved - off - to_dual,
-        gap=(shares + to_gap) * (1 + _SHARE_OF_SUMS),
+        primal=primal,
+        dual=dual,
+        gap=shares + to_gap,  # and at least the difference of the two, which has all errors
         violation=np.where(to_gap < np.inf, np.maximum(ends, 0.0), np.inf),
         kkt=conditions(box.copy(), total.copy() if paired else np.zeros(len(total)), outward.copy(), inward.copy()),
         gap_measures=gap_measures,

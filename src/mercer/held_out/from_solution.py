@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.arrays import Floats, Indices, is_sparse, sums_by
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import PairTasks, map_side_by_side
@@ -118,7 +118,7 @@ def _certified_values(problem: DualProblem, gram: Gram, start: Floats, stop: Sto
 
     None where no certificate proves what `stop` asks for, because a limit or rounding ended the solve.
     """
-    certificate, u = certify(problem, gram.proof, start, stop.tol)
+    certificate, u = certify_dual(problem, gram.proof, start, stop.tol)
     if not stop.met(certificate):
         solution, certificate = solve_certified(problem, gram, stop, start)
         if not stop.met(certificate) or solution.u is None:

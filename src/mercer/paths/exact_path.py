@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mercer._core import Homotopy, Stalled
 from mercer.arrays import Floats
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Stop, StopReason
@@ -127,7 +127,7 @@ def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
     if math.isinf(C):
         C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
     while C > 0:
-        violation = certify(problem_at(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
+        violation = certify_dual(problem_at(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
         if violation <= tol or found.start >= C:
             found.note(violation)
             break

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from mercer.arrays import Flags, Floats, Indices, megabytes, sums_by
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.certificates.joint import certify_joint
 from mercer.certificates.least_squares import certify_solution, is_exact, joint
 from mercer.gram.gram import Gram
@@ -232,18 +232,18 @@ def solve_by_qp(
     stop.tell(lambda: f"{package} on {problem.n_variables:,} variables")
     limit = stop.limit(0)
     if limit is not None:
-        certificate, u = certify(problem, gram.proof, beta, stop.tol)
+        certificate, u = certify_dual(problem, gram.proof, beta, stop.tol)
         return Solution(beta, 0, limit, u=u), certificate
     rows, where = np.unique(problem.row, return_inverse=True)
     K = gram.block(rows, rows)
     beta, found = _point(package, problem, K, where, stop)
-    certificate, u = certify(problem, gram.proof, beta, stop.tol)
+    certificate, u = certify_dual(problem, gram.proof, beta, stop.tol)
     # Newton steps on the free variables of a point that misses tol; each must lower the violation.
     for _ in range(3 if found.reason not in _LIMITS else 0):
         if stop.met(certificate):
             break
         moved = _after_newton_step(problem, K, where, beta)
-        proof, product = certify(problem, gram.proof, moved, stop.tol)
+        proof, product = certify_dual(problem, gram.proof, moved, stop.tol)
         if not proof.violation < certificate.violation:
             break
         beta, certificate, u = moved, proof, product

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from mercer import SVC
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram import gram_for
 from mercer.kernels import Gaussian, as_kernel
 from mercer.solution import Stop
@@ -32,7 +32,7 @@ def test_every_machine_reaches_the_same_optimum(maker, seed, size):
     assert certificate.dual == pytest.approx(whole.dual, rel=1e-8, abs=1e-8)
     assert certificate.kkt["dual feasibility: box"] == 0
     assert certificate.kkt["dual feasibility: equality"] <= 1e-14 * np.abs(solution.beta).sum()
-    again, _ = certify(problem, gram, solution.beta, STOP.tol)
+    again, _ = certify_dual(problem, gram, solution.beta, STOP.tol)
     assert again.gap == pytest.approx(certificate.gap, abs=1e-12 * abs(whole.dual) + 1e-12)
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram import gram_for
 from mercer.gram.host_field import HostField
 from mercer.gram.tiled_field import TiledField
@@ -36,7 +36,7 @@ def test_decomposition_on_every_kind_of_problem(maker, seed):
         assert truth.dual == pytest.approx(value, rel=1e-6, abs=1e-8), name
         np.testing.assert_allclose(truth.u, certificate(problem, K, beta).u, atol=2e-3, err_msg=name)
 
-    own, u = certify(problem, gram, solution.beta)
+    own, u = certify_dual(problem, gram, solution.beta)
     np.testing.assert_allclose(u, truth.u, atol=1e-10 * (1 + np.abs(truth.u).max()))
     assert own.dual == pytest.approx(truth.dual, rel=1e-9, abs=1e-9)
     assert own.primal == pytest.approx(truth.primal, rel=1e-7, abs=1e-7)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram import blocks, gram_for
 from mercer.gram.host_field import HostField
 from mercer.gram.kernel_matrix import KernelMatrix
@@ -136,7 +136,7 @@ def test_a_quarter_of_the_rounds_for_the_same_kernel_values(dtype, nest, monkeyp
             seen, gram = Seen(problem).watched(patch), gram_for(Gaussian(gamma=0.05), X)
             solution = decompose(gram.field(problem, dtype=dtype), Stop(tol=1e-3, max_iter=10**7))
         assert solution.stop_reason == "converged"
-        found[outer] = seen.rounds, gram.evaluations, certify(problem, gram, solution.beta)[0]
+        found[outer] = seen.rounds, gram.evaluations, certify_dual(problem, gram, solution.beta)[0]
     (rounds, values, flat), (nested_rounds, nested_values, nested) = found.values()
     assert nested_rounds <= rounds / 4
     assert nested_values <= 1.1 * values

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as Peer
 
 from mercer import SVC, _core
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.certificates.table import pair_certificates
 from mercer.errors import NonPSDKernelWarning
 from mercer.fitting.pipeline import task
@@ -370,7 +370,7 @@ def test_the_general_certificate_is_the_same():
     for (solution, found), problem, both in zip(
         solve_pairs(problems, blocks, gram, STOP, 2), problems, blocks, strict=True
     ):
-        other, u = certify(problem, gram.view(np.concatenate(both)), solution.beta)
+        other, u = certify_dual(problem, gram.view(np.concatenate(both)), solution.beta)
         np.testing.assert_allclose(solution.u, u, atol=1e-11)
         assert (found.primal, found.dual) == pytest.approx((other.primal, other.dual), rel=1e-9)
         assert found.gap == pytest.approx(other.gap, rel=1e-5)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
 import mercer
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram import gram_for
 from mercer.gram.places import rows_for
 from mercer.kernels import Linear
@@ -55,7 +55,7 @@ def test_same_solution_and_certificate_as_the_kernel_machine(convert, bias, squa
     assert certificate.primal == pytest.approx(proof.primal, rel=1e-8)
     assert certificate.b == pytest.approx(proof.b, abs=1e-6)
     np.testing.assert_allclose(X.T @ found.beta, X.T @ kernel.beta, atol=1e-6)
-    over_kernel, _ = certify(problem, gram, found.beta)
+    over_kernel, _ = certify_dual(problem, gram, found.beta)
     # Both bound the same gap; that of few samples counts their roundings more coarsely.
     assert over_kernel.gap - 1e-9 <= certificate.gap <= over_kernel.gap + 1e-8
     assert certificate.dual == pytest.approx(over_kernel.dual, rel=1e-9)

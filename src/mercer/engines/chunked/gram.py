@@ -175,7 +175,7 @@ class ChunkedGram:
         for start in range(0, len(J) if n else 0, step):
             some = J[start : start + step]
             found = self._some_products(self.X.host(some), C[some], rows, level, proven)
-            total = found if start == 0 else total.plus(found)
+            total = found if start == 0 else total + found
         self.evaluations += n * len(J)
         return total.value, total.error if proven else None
 

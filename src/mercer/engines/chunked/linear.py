@@ -142,7 +142,7 @@ class ChunkedLinearGram:
         return np.asarray(self._sum("transposed", (C,), centre, add))
 
     def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
-        found: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, Ball.plus, ball=True)
+        found: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, add, ball=True)
         return found.finite()
 
     def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:

@@ -248,7 +248,7 @@ def row_products(X: Any, some: Some, place: Callable[[Any], Any], name: str, *op
     """What a place of this machine's says of the rows; of balls the values and then the errors, as columns."""
     found = getattr(place(rows(X, some)), name)
     found = found(*options) if callable(found) else found
-    return np.column_stack(found) if isinstance(found, Ball) else found
+    return np.column_stack([found.value, found.error]) if isinstance(found, Ball) else found
 
 
 def row_sums(X: Any, some: Some, C: Any, place: Callable[[Any], Any], name: str, *options: Any) -> Any:

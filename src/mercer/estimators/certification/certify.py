@@ -187,7 +187,7 @@ def _certify_plane(task: Task[DualProblem], fit: Fit, given: Floats, bias: float
         scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
     near = near_feasible(problem, scale * beta)
     if not near:
-        return Solved(task, Solution(beta, 0, "converged"), dual.certify(problem, gram, scale * beta)[0])
+        return Solved(task, Solution(beta, 0, "converged"), dual.certify_dual(problem, gram, scale * beta)[0])
     proofs = [(_with_own_bias(problem, gram, one, scale * bias), one) for one in near]
     proof, beta = min(proofs, key=lambda pair: pair[0].gap)
     return Solved(task, Solution(beta, 0, "converged"), proof)
@@ -197,7 +197,7 @@ def _with_own_bias(problem: DualProblem, gram: Provable, beta: Floats, bias: flo
     """The certificate at the model's bias; ν-machines have two, b ∓ ρ or b ± ε, and get the best ρ or ε for their b."""
     if len(problem.totals) == 1:
         return certify_with_bias(problem, gram, beta, np.array([bias]))
-    half = _best_half(problem, dual.certify(problem, gram, beta)[1], bias)
+    half = _best_half(problem, dual.certify_dual(problem, gram, beta)[1], bias)
     return certify_with_bias(problem, gram, beta, np.array([bias - half, bias + half]))
 
 
@@ -254,5 +254,5 @@ def _certify_ridge_model(found: RidgeModel, X: Data, y: Any, weight: Weights) ->
     parts = []
     for k, lam in enumerate(found.lam.tolist()):
         problem = LeastSquares(Y, merged.own_weight, merged.member, len(merged.weight), False, lam)
-        parts.append(dual.certify(problem.dual(k), gram, np.ascontiguousarray(found.beta[merged.rows, k]))[0])
+        parts.append(dual.certify_dual(problem.dual(k), gram, np.ascontiguousarray(found.beta[merged.rows, k]))[0])
     return Certificate.total(parts)

@@ -111,7 +111,7 @@ def _proof(problem: DualProblem, gram: Provable, beta: Floats) -> tuple[Solution
         proof = certify_hard_margin(problem, gram, beta)
         # β'Kβ = 0 for Σα > 0: there is no margin at all, and no finite bound on ½‖w‖².
         return Solution(beta, 0, "converged" if np.isfinite(proof.dual) else "no margin"), proof
-    proof, u = dual.certify(problem, gram, beta)
+    proof, u = dual.certify_dual(problem, gram, beta)
     return Solution(beta, 0, "converged", u=u), proof
 
 

@@ -20,7 +20,7 @@ from mercer import _core
 from mercer._core import Family, Homotopy, Stalled
 from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import certify
+from mercer.certificates.dual import certify_dual
 from mercer.gram.gram import Gram
 from mercer.problems.dual_problem import DualProblem
 from mercer.solution import Solution, Solve, Stop
@@ -117,7 +117,7 @@ def exactly(solve: Solve) -> Solve:
             beta = problem.nearest_feasible(exact.beta(exact.t))
         except Stalled:
             return solution, certificate
-        proof, u = certify(problem, gram.proof, beta, stop.tol)
+        proof, u = certify_dual(problem, gram.proof, beta, stop.tol)
         if not proof.violation <= certificate.violation:
             return solution, certificate
         return replace(solution, beta=beta, u=u, steps=solution.steps + exact.steps), proof

@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Precision, Values, gamma, inner
 from mercer.certificates.certificate import Certificate
-from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify, coarse_pass
+from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify_dual, coarse_pass
 from mercer.gram.ball import Ball
 from mercer.gram.gram import Gram, Provable
 from mercer.gram.stored_gram import StoredField
@@ -79,7 +79,7 @@ def _at_once(problem: DualProblem, gram: Gram, stop: Stop, start: Floats) -> tup
     summed = gamma(int(np.count_nonzero(coefficients))) * inner(reach, np.abs(coefficients))
     error = gram.errors(coefficients) + summed * reach
     if error.max(initial=0.0) > NEGLIGIBLE_SHARE * stop.tol:  # some rows have to be computed in another way
-        certificate, u = certify(problem, gram, solution.beta, stop.tol)
+        certificate, u = certify_dual(problem, gram, solution.beta, stop.tol)
     else:
         certificate = certificate_of(problem, solution.beta, Ball(u, error), reach, PROOF["yes"], "float64")
     return replace(solution, u=u), certificate if stop.met(certificate) else None
@@ -108,7 +108,7 @@ def solve_stored(problem: DualProblem, field: StoredField, stop: Stop, finish: S
     if rounding and certificate.relative_gap > _WIDE_SHARE:
         coarse = (coefficients != 0) & (errors > 2 * field.errors(coefficients))
         field.sharpen(field.rows[np.flatnonzero(coarse)])
-        sharper = certify(problem, field, solution.beta, stop.tol)[0]
+        sharper = certify_dual(problem, field, solution.beta, stop.tol)[0]
         certificate = min(certificate, sharper, key=lambda one: one.gap)
     return solution, certificate
 
@@ -166,7 +166,7 @@ def refined(
             solution = replace(solution, beta=problem.nearest_feasible(solution.beta))
         beta, begun = solution.beta, time.monotonic()
         with limit:
-            certificate, u = certify(problem, proof, beta, ask.asked.tol, last)
+            certificate, u = certify_dual(problem, proof, beta, ask.asked.tol, last)
         seconds.took(time.monotonic() - begun, beta)
         reason = ask.judge(solution, certificate)
         if reason is not None:

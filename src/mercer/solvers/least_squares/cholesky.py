@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.arrays import Floats, Precision, gamma
 from mercer.certificates.least_squares import certify_solution, is_exact
+from mercer.gram.ball import Ball
 from mercer.gram.gram import Factor, Gram, Kept
 from mercer.problems.least_squares import LeastSquares
 from mercer.solution import Stop
@@ -136,14 +137,14 @@ class _System:
             return None
         return cls(gram, factor, problem.bias, kept)
 
-    def products(self, C: Floats) -> tuple[Floats, Floats]:
+    def products(self, C: Floats) -> Ball:
         """KC and bounds of its errors; the values of a small K, which is kept beside the factor, serve again."""
         gram = self._gram
         if self._kept is None:
             return gram.proof.product_bound(C)
         reach = gram.reach
         errors = np.column_stack([gram.errors(column) for column in C.T])
-        return self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(reach, reach @ np.abs(C))
+        return Ball(self._kept.products(C), errors + gamma(gram.n + 4) * np.outer(reach, reach @ np.abs(C)))
 
     def solve(self, R: Floats, C: Floats) -> tuple[Floats, Floats]:
         """The change of C and b that removes the residual R, and what is left of 1'C."""
