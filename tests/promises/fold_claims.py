@@ -314,7 +314,7 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
     pairs: list[Any] = []
 
     def certified(problem: Any, gram: Any, beta: Any, *rest: Any) -> Any:
-        certificate, u = originals["certify"](problem, gram, beta, *rest)
+        certificate, u = originals["certify_dual"](problem, gram, beta, *rest)
         steps.append((problem, beta, certificate))
         return certificate, u
 
@@ -334,7 +334,7 @@ def fits_of_calibration(drawn: Draw, counts: Counts) -> Iterator[Fit]:
             wholes.append(originals["Fit"].of(*given))
             return wholes[-1]
 
-    changed = {"certify": certified, "solve_certified": solved, "solve_folds_together": together, "Fit": Read}
+    changed = {"certify_dual": certified, "solve_certified": solved, "solve_folds_together": together, "Fit": Read}
     originals = {name: getattr(from_solution, name) for name in changed}
     with warnings.catch_warnings(), patch.multiple(from_solution, **changed):
         warnings.simplefilter("ignore")

@@ -165,15 +165,12 @@ def certify_parts(
                 dual=float(lowest[k]),
                 gap=float(gaps[k]),
                 violation=float(violation[k]),
-                kkt={
-                    **conditions(0.0, float(total[k]), float(outside[k]), float(outside[k])),
-                    ABOVE: float(above[k]),
-                },
+                kkt={**conditions(0.0, float(total[k]), residue, residue), ABOVE: float(above[k])},
                 gap_measures=gap_measures,
                 worst=int(worst[k]),
                 b=(float(b[k]),) if problem.bias else (),
             )
-            for k in range(problem.n_outputs)
+            for k, residue in enumerate(outside.tolist())
         ]
     )
 
