@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, _square, machine_proof, with_weights
+from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, machine_proof, with_weights
 from mercer.gram import gram_for
 from mercer.gram.ball import Ball
 from mercer.kernels import Precomputed
@@ -104,6 +104,6 @@ def test_what_overflows_proves_nothing():
 def test_errors_that_a_sum_in_floats_drops_are_in_the_squares():
     """c'u = 0 where u is known up to 1 and up to 2⁻⁵³ seven times: floats lose some of these beside 1."""
     error = np.array([1.0, *[2.0**-53] * 7])
-    value, off = _square(np.ones(8), Ball(np.zeros(8), error))
+    value, off = Ball(np.zeros(8), error).inner(np.ones(8))
     assert value == 0.0
     assert Fraction(off) >= sum(map(Fraction, error.tolist()))
