@@ -35,7 +35,7 @@ def complexity():
     ns, drawn, bounds = [20, 40, 80, 160, 320], [], []
     for n in ns:
         K = kernels.Gaussian(gamma=0.5)(np.random.default_rng(0).normal(size=(n, 2)))
-        found = theory.ball_complexity(K, B=1.0)
+        found = theory.ball_complexity(K, norm=1.0)
         drawn.append(found.value)
         bounds.append(found.bound.value)
     axes.loglog(ns, bounds, "--", color=GREY, label=r"bound $2B/n\,\sqrt{\mathrm{tr}\,K}$")

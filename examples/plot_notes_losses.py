@@ -9,19 +9,24 @@ minimised in reasonable time; the others are above it, so that what is minimised
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mercer.losses import Logistic
-from mercer.theory import losses
+from mercer.theory import risk
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 
 margin = np.linspace(-2, 3, 501)
-y = np.ones_like(margin)
+
+
+def loss_of_each(name, **options):
+    """The loss at every margin: the risk of one sample with the label +1."""
+    return np.array([risk([1.0], [f], loss=name, **options) for f in margin])
+
+
 curves = {
-    "squared hinge": (losses(y, margin, loss="hinge") ** 2, {"color": "#c9a227", "linewidth": 6, "alpha": 0.45}),
-    "squared, (1 − yf)²": (losses(y, margin, loss="squared"), {"color": "#3b6fb6", "linestyle": "--"}),
-    "logistic, in units of log 2": (Logistic().value(y, margin) / np.log(2), {"color": "#4f9d69", "linestyle": "-."}),
-    "hinge, max(0, 1 − yf)": (losses(y, margin, loss="hinge"), {"color": "#d1603d"}),
-    "0-1": (losses(y, margin, loss="zero_one"), {"color": "black", "drawstyle": "steps-post"}),
+    "squared hinge": (loss_of_each("squared_hinge"), {"color": "#c9a227", "linewidth": 6, "alpha": 0.45}),
+    "squared, (1 − yf)²": (loss_of_each("squared"), {"color": "#3b6fb6", "linestyle": "--"}),
+    "logistic, in units of log 2": (loss_of_each("logistic") / np.log(2), {"color": "#4f9d69", "linestyle": "-."}),
+    "hinge, max(0, 1 − yf)": (loss_of_each("hinge"), {"color": "#d1603d"}),
+    "0-1": (loss_of_each("zero_one"), {"color": "black", "drawstyle": "steps-post"}),
 }
 figure, ax = plt.subplots(figsize=(6, 4.2))
 for name, (values, style) in curves.items():
@@ -35,9 +40,9 @@ ax.legend(loc="upper right")
 
 figure, ax = plt.subplots(figsize=(6, 3.6))
 for gamma, colour in ((1.0, "#3b6fb6"), (0.3, "#4f9d69")):
-    ramp = losses(y, margin, loss="ramp", target_margin=gamma)
+    ramp = loss_of_each("ramp", target_margin=gamma)
     ax.plot(margin, ramp, color=colour, linewidth=2, label=f"ramp, γ = {gamma:g}")
-ax.plot(margin, losses(y, margin, loss="hinge"), color="#d1603d", linestyle=(0, (2, 3)), linewidth=3, label="slack ξ")
-ax.plot(margin, losses(y, margin, loss="zero_one"), color="black", linewidth=2, drawstyle="steps-post", label="0-1")
+ax.plot(margin, loss_of_each("hinge"), color="#d1603d", linestyle=(0, (2, 3)), linewidth=3, label="slack ξ")
+ax.plot(margin, loss_of_each("zero_one"), color="black", linewidth=2, drawstyle="steps-post", label="0-1")
 ax.set(xlabel="functional margin y f(x)", ylabel="loss", ylim=(-0.1, 2.2), xlim=(-1, 2))
 ax.legend(loc="upper right")

@@ -22,7 +22,7 @@ y = np.sin(1.5 * X[:, 0]) + 0.35 * rng.normal(size=80)
 train, held_out = np.arange(0, 80, 3), np.flatnonzero(np.arange(80) % 3)
 kernel = Gaussian(gamma=3.0)
 rate = 0.1 / np.linalg.eigvalsh(kernel(X[train]))[-1]
-path = iteration_path(X[train], y[train], kernel=kernel, n_steps=5000, step_size=rate, bias=False)
+path = iteration_path(X[train], y[train], kernel=kernel, max_iter=5000, step_size=rate, bias=False)
 training, validation = path.errors[:, 0], path.errors_on(X[held_out], y[held_out])
 best, known = stopping_step(validation, window=5, rise=0.05)
 print(f"keep the function of step {best}; that it was the best is known after {known} steps")

@@ -222,8 +222,8 @@ TOOLS = {
         mercer.KernelCCA(n_components=1).fit(place(X), np.column_stack([t, t**2])).transform(place(NEW))
     ),
     "enclosing_ball": lambda place: theory.enclosing_ball(place(X)).radius,
-    "origin_radius": lambda place: theory.origin_radius(place(X), kernel="linear"),
-    "iteration_path": lambda place: theory.iteration_path(place(X), place(t), n_steps=9).errors_on(place(X), place(t)),
+    "ball around the origin": lambda place: theory.enclosing_ball(place(X), kernel="linear", centre="origin").radius,
+    "iteration_path": lambda place: theory.iteration_path(place(X), place(t), max_iter=9).errors_on(place(X), place(t)),
     "GaussianProcessRegressor": lambda place: (
         mercer.GaussianProcessRegressor(optimise=False).fit(place(X), place(t)).predict(place(NEW), return_std=True)[1]
     ),

@@ -28,10 +28,10 @@ def test_certify_of_a_search():
         mercer.certify(search, X, Y, np.zeros(40))
 
 
-def test_the_radius_and_margin_of_squared_slacks():
-    with pytest.raises(ValueError, match="soft_radius_margin"):
-        paths.radius_margin(SVC(slack="l2"), X, Y)
-    assert paths.soft_radius_margin(SVC(slack="l2"), X, Y).error > 0
+def test_an_estimate_that_is_not_of_squared_slacks_names_the_one_that_is():
+    with pytest.raises(ValueError, match="radius_margin and leave_one_out take slack='l2'"):
+        paths.xi_alpha(SVC(slack="l2"), X, Y)
+    assert paths.radius_margin(SVC(slack="l2"), X, Y).error > 0
 
 
 def test_features_of_strings():

@@ -31,7 +31,7 @@ MADE = {
 OF_VECTORS = ("kernel_", "kernel_y_", "function_")
 # These train on the samples that they are given, whatever the model was trained on.
 TRAINING = (
-    *("certify", "leave_one_out", "tune", "transduce", "radius_margin", "soft_radius_margin", "span_bound"),
+    *("certify", "leave_one_out", "tune", "transduce", "radius_margin", "span_bound"),
     *("span_estimate", "xi_alpha", "ConvergenceDisplay.from_estimator", "PathDisplay.from_compression"),
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -15,7 +17,7 @@ from sklearn.svm import SVR as ScikitSVR
 import mercer
 from mercer import SVC, SVR, NuSVC, QuantileSVR, TunedSVC
 from mercer.kernels import Gaussian
-from mercer.paths import soft_radius_margin, span_bound, span_estimate, xi_alpha
+from mercer.paths import radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.theory import soft_margin_bound
 
 GRID = {"C": [0.3, 3.0], "gamma": [0.2, 1.0]}
@@ -85,7 +87,7 @@ def test_several_columns_of_targets_are_refused_by_name(machine) -> None:
         ("xi-alpha", xi_alpha),
         ("span", span_estimate),
         ("span-bound", span_bound),
-        ("radius-margin", soft_radius_margin),
+        ("radius-margin", partial(radius_margin, slack=True)),
     ],
 )
 def test_estimates_are_those_of_each_machine(criterion: str, estimate) -> None:  # type: ignore[no-untyped-def]
@@ -99,7 +101,7 @@ def test_estimates_are_those_of_each_machine(criterion: str, estimate) -> None: 
 def test_a_soft_radius_and_margin_by_hand() -> None:
     """Two samples at ±1, kernel xz: w = 2C for C ≤ ½, slack 1 − 2C each, R = 1."""
     C = 0.25
-    found = soft_radius_margin(SVC(C=C, kernel="linear"), [[-1.0], [1.0]], [0, 1])
+    found = radius_margin(SVC(C=C, kernel="linear"), [[-1.0], [1.0]], [0, 1], slack=True)
     assert found.error == pytest.approx(4 * (1 + 1 / C) * (0.25 + 2 * C * 2 * 0.5) / 2, rel=1e-5)
 
 
@@ -126,9 +128,10 @@ def test_radius_and_margin_of_squared_slacks_are_those_of_a_hard_margin(weighted
         K += np.diag(1 / (C * (np.ones(len(y)) if weight is None else weight)))
         square, alphas = naive_radius_and_alphas(K, y)
         share = 1 / len(y) if weight is None else weight.max() / weight.sum()
-        found = soft_radius_margin(SVC(C=C, gamma=0.5, slack="l2"), X, y, weight)
+        found = radius_margin(SVC(C=C, gamma=0.5, slack="l2"), X, y, weight)
         assert found.error == pytest.approx(4 * square * alphas * share, rel=1e-3)
         assert found.proven
+        assert radius_margin(SVC(C=C, gamma=0.5, slack="l2"), X, y, weight, slack=True).error == found.error
     means(mercer.tune(SVC(slack="l2"), X, y, grid=GRID, criterion="radius-margin", refit=False))
 
 
@@ -147,7 +150,7 @@ def test_radius_and_margin_of_squared_slacks_bound_the_errors(bias) -> None:  # 
             )
             for i in range(14)
         ]
-        ratios.append(np.mean(wrong) / soft_radius_margin(model, X, y).error)
+        ratios.append(np.mean(wrong) / radius_margin(model, X, y).error)
     assert max(ratios) <= 1
     assert max(ratios) > 0.1
 

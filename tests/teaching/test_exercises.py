@@ -22,8 +22,7 @@ from mercer.theory import (
     fewest_errors,
     log_likelihood,
     log_posterior,
-    most_likely_variance,
-    slack_power_sum,
+    risk,
 )
 
 rng = np.random.default_rng(0)
@@ -158,7 +157,7 @@ def test_igel_2_2_least_squares_is_the_most_likely_function():
         assert log_posterior(y, other(X), norm=other.norm, variance=variance, scale=scale) < least
     for factor in (0.99, 1.01):
         assert log_posterior(y, factor * best(X), norm=factor * best.norm, variance=variance, scale=scale) < least
-    spread = most_likely_variance(y, best(X))
+    spread = risk(y, best(X), loss="squared")
     assert spread == pytest.approx(np.mean((y - best(X)) ** 2))
     assert all(
         log_likelihood(y, best(X), variance=spread) > log_likelihood(y, best(X), variance=c * spread)
@@ -206,7 +205,7 @@ def test_mozharovskyi_the_fewest_errors():
     model = SVC(C=100.0, kernel="linear").fit(x, y)
     f = model.decision_function(x)
     assert model.margins(x, y).n_errors >= 1
-    powers = [slack_power_sum(y, f, power=power) for power in (1e-6, 1e-3, 1.0)]
+    powers = [len(y) * risk(y, f, loss="hinge", power=power) for power in (1e-6, 1e-3, 1.0)]
     assert powers[0] == pytest.approx(np.sum(y * f < 1), abs=1e-3)
     assert powers[2] == pytest.approx(model.margins(x, y).slacks.sum())
     with pytest.raises(ValueError, match="only 1 label"):

@@ -30,7 +30,7 @@ def iterated(K, y, w, eta, t, bias):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kernel", [Gaussian(gamma=0.3), Linear(), Polynomial(2, 1.0, 1.0)], ids=repr)
 def test_landweber_is_the_iteration(kernel, bias):
-    path = iteration_path(X, Y, kernel=kernel, n_steps=200, bias=bias, sample_weight=WEIGHT)
+    path = iteration_path(X, Y, kernel=kernel, max_iter=200, bias=bias, sample_weight=WEIGHT)
     K = kernel(X)
     for t in (0, 1, 2, 17, 200):
         c, b = iterated(K, Y, WEIGHT, path.step_size, t, bias)
@@ -64,7 +64,7 @@ def test_conjugate_gradients_are_lsqr(bias):
 def test_conjugate_gradients_have_the_least_error_of_their_dimension():
     """The best combination of Ks, K²s, …, Kᵗs, by least squares."""
     kernel = Gaussian(gamma=0.2)
-    K, path = kernel(X), iteration_path(X, Y, kernel=kernel, method="cg", bias=False, n_steps=5)
+    K, path = kernel(X), iteration_path(X, Y, kernel=kernel, method="cg", bias=False, max_iter=5)
     s, columns = Y, []
     for t in range(1, 6):
         s = K @ s
@@ -79,15 +79,15 @@ def test_many_steps_interpolate_as_a_vanishing_ridge_does():
     kernel = Polynomial(2, 1.0, 1.0)
     few = X[:8]
     limit = RLSRegressor(lam=1e-9, kernel=kernel).fit(few, Y[:8])
-    for method, n_steps in (("landweber", 3000), ("cg", 60)):
-        path = iteration_path(few, Y[:8], kernel=kernel, method=method, n_steps=n_steps)
+    for method, max_iter in (("landweber", 3000), ("cg", 60)):
+        path = iteration_path(few, Y[:8], kernel=kernel, method=method, max_iter=max_iter)
         np.testing.assert_allclose(path.at(int(path.steps[-1]))(NEW), limit.predict(NEW), rtol=1e-2, atol=1e-2)
 
 
 def test_steps_are_a_ridge():
     """Both damp small components alike, and large ones hardly: dof and norms are close at λ = 1/(ηt)."""
     kernel = Gaussian(gamma=0.3)
-    path = iteration_path(X, Y, kernel=kernel, n_steps=300, bias=False)
+    path = iteration_path(X, Y, kernel=kernel, max_iter=300, bias=False)
     K = kernel(X)
     for t in (10, 300):
         dof = np.trace(K @ np.linalg.inv(K + path.ridge(t) * np.eye(N)))
@@ -102,7 +102,7 @@ def test_choosing_when_to_stop():
     Z = data.uniform(-3, 3, size=(300, 1))
     y = np.sin(2 * Z[:, 0]) + 0.4 * data.normal(size=300)
     for method in ("landweber", "cg"):
-        path = iteration_path(Z[:60], y[:60], kernel=Gaussian(gamma=2.0), method=method, n_steps=400)
+        path = iteration_path(Z[:60], y[:60], kernel=Gaussian(gamma=2.0), method=method, max_iter=400)
         errors = path.errors_on(Z[60:], y[60:])
         best = path.best(Z[60:], y[60:])
         assert errors[best] == errors.min()
@@ -115,7 +115,7 @@ def test_choosing_when_to_stop():
             y[:60],
             kernel=Gaussian(gamma=2.0),
             method=method,
-            n_steps=400,
+            max_iter=400,
             validation=(Z[60:], y[60:]),
             window=3,
         )
@@ -133,10 +133,10 @@ def test_weights_are_repetitions_and_matrices_are_kernels():
     kernel = Gaussian(gamma=0.3)
     again = np.repeat(np.arange(N), WEIGHT.astype(int))
     for method in ("landweber", "cg"):
-        one = iteration_path(X, Y, kernel=kernel, method=method, sample_weight=WEIGHT, n_steps=6)
-        other = iteration_path(X[again], Y[again], kernel=kernel, method=method, n_steps=6)
+        one = iteration_path(X, Y, kernel=kernel, method=method, sample_weight=WEIGHT, max_iter=6)
+        other = iteration_path(X[again], Y[again], kernel=kernel, method=method, max_iter=6)
         np.testing.assert_allclose(one.at(6)(NEW), other.at(6)(NEW), rtol=1e-7)
-        given = iteration_path(kernel(X), Y, kernel=Precomputed(), method=method, sample_weight=WEIGHT, n_steps=6)
+        given = iteration_path(kernel(X), Y, kernel=Precomputed(), method=method, sample_weight=WEIGHT, max_iter=6)
         np.testing.assert_allclose(given.at(6)(kernel(NEW, X)), one.at(6)(NEW), rtol=1e-9)
         np.testing.assert_allclose(given.errors_on(kernel(NEW, X), Y[:7]), one.errors_on(NEW, Y[:7]), rtol=1e-9)
     assert len(iteration_path(["ab", "b", "aa"], [1.0, 0.0, 2.0], kernel=Spectrum(1)).at(3)) > 0
@@ -145,7 +145,7 @@ def test_weights_are_repetitions_and_matrices_are_kernels():
 def test_bad_arguments():
     for options, message in [
         ({"method": "newton"}, "must be one of"),
-        ({"n_steps": 0}, "at least 1"),
+        ({"max_iter": 0}, "at least 1"),
         ({"step_size": 10.0}, "steps diverge: it must be below"),
         ({"sample_weight": np.zeros(N)}, "not all 0"),
         ({"y": Y[:4]}, "X has 25 samples and y the shape"),
@@ -154,7 +154,7 @@ def test_bad_arguments():
         given = {"kernel": Linear(), "X": X, "y": Y} | options
         with pytest.raises(ValueError, match=message):
             iteration_path(given.pop("X"), given.pop("y"), kernel=given.pop("kernel"), **given)
-    path = iteration_path(X, Y, kernel=Linear(), n_steps=5)
+    path = iteration_path(X, Y, kernel=Linear(), max_iter=5)
     with pytest.raises(ValueError, match="t=6 is beyond the path, which ends after 5"):
         path.at(6)
     with pytest.raises(ValueError, match="one finite number per step"):

@@ -9,7 +9,7 @@ import pytest
 import mercer
 from mercer import SVC, LinearSVC, theory
 from mercer.kernels import Gaussian, Linear
-from mercer.theory import Bound
+from mercer.theory.complexity import ComplexityBound
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 2))
@@ -46,14 +46,14 @@ def test_a_test_set_for_the_cautious():
 
 
 def test_tiny_and_huge_numbers_keep_their_squares():
-    zero = Bound("R̂", 0.0, {"R̂": 0.0})
+    zero = ComplexityBound("R̂", 0.0, {"R̂": 0.0})
     for size in (1e-300, 1e-200, 1.0, 1e200):
         h = np.full(4, size)
         assert theory.mcdiarmid(0.0, h, delta=0.1).value == pytest.approx(2 * size * math.sqrt(math.log(10) / 2))
         own = theory.finite_complexity(h[None]).value  # of {0} + h: it has the complexity of h
-        assert own <= theory.shift_rule(zero, h).value == pytest.approx(2 * size / 2)
-        assert theory.radius_margin(size, 1.0) >= 0
-    assert theory.soft_margin_bound([0.0], 1.0, 0.0, delta=0.1, rho=1e-300, target_margin=1e-100).value == math.inf
+        assert own <= zero.shift(h).value == pytest.approx(2 * size / 2)
+        assert theory.leave_one_out_bound(size, 1.0, 1, bias=False).value >= 0
+    assert theory.soft_margin_bound([0.0], 1.0, 0.0, delta=0.1, margin=1e-300, target_margin=1e-100).value == math.inf
     assert theory.support_vectors_bound(1e200, 0.0, 1.0, 5).value == math.inf
     for call in (
         lambda: theory.hard_margin_samples(0.1, 1e200, 1.0, delta=0.05),
@@ -80,7 +80,7 @@ def test_an_interval_of_width_one_may_lie_anywhere():
 
 
 def test_what_only_the_user_knows_is_not_claimed():
-    assert theory.finite_class_bound(3, 10).applies is None
+    assert theory.finite_complexity_bound(3, 10).applies is None
     assert theory.trace_bound(1.0, 10).applies is None
 
 
@@ -177,7 +177,7 @@ def test_leave_one_out_on_fresh_draws(bias):
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5])
-@pytest.mark.parametrize("bound", [theory.finite_class_bound, theory.trace_bound])
+@pytest.mark.parametrize("bound", [theory.finite_complexity_bound, theory.trace_bound])
 def test_a_class_is_bounded_on_a_whole_number_of_samples(bound, n):
     with pytest.raises(ValueError, match=f"n={n} must be an integer of at least 1: the number of samples"):
         bound(3, n)

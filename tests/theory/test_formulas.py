@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog, minimize
 
-from mercer import SVC, KernelMachine, theory, trace
+from mercer import SVC, KernelMachine, losses, theory, trace
 from mercer.kernels import (
     Chi2,
     Cosine,
@@ -28,7 +28,7 @@ from theory.decimals import ln, near
 
 
 def test_what_a_bound_says():
-    bound = theory.soft_margin_bound(np.zeros(100), trace=100.0, norm=2.0, rho=0.5, delta=0.05)
+    bound = theory.soft_margin_bound(np.zeros(100), trace=100.0, norm=2.0, margin=0.5, delta=0.05)
     near(sum(bound.terms.values()), bound.value)
     assert bound.vacuous
     assert bound.applies is None
@@ -42,10 +42,10 @@ def test_what_a_bound_says():
 
 @pytest.mark.parametrize(
     ("changed", "why"),
-    [({"bias": True}, "f has no bias"), ({"rho": 0.6}, "1/ρ")],
+    [({"bias": True}, "f has no bias"), ({"margin": 0.6}, "1/ρ")],
 )
 def test_assumptions_that_do_not_hold(changed, why):
-    options = {"rho": 0.5, "delta": 0.05} | changed
+    options = {"margin": 0.5, "delta": 0.05} | changed
     bound = theory.soft_margin_bound(np.zeros(10**6), 1e6, 2.0, **options)
     assert bound.applies is False
     assert why in next(a.text for a in bound.assumptions if a.holds is False)
@@ -69,14 +69,57 @@ def test_risks():
             np.dot(ramp, weight) / weight.sum(),
         )
         # sgn(0) is +1, and the ramp counts both signs as errors there
-        wrong = theory.losses(y, f, loss="zero_one")
-        assert (wrong <= theory.losses(y, f, loss="ramp", target_margin=gamma)).all()
-        assert (
-            theory.losses(y, f, loss="ramp", target_margin=gamma)
-            <= theory.losses(y, f, loss="hinge", target_margin=gamma)
-        ).all()
+        for one in zip(y[:40, None], f[:40, None], strict=True):
+            wrong = theory.risk(*one, loss="zero_one")
+            least = theory.risk(*one, loss="ramp", target_margin=gamma)
+            assert wrong <= least <= theory.risk(*one, loss="hinge", target_margin=gamma)
     near(theory.risk(y, f, loss="zero_one"), np.mean(np.where(f >= 0, 1, -1) != y))
     near(theory.risk(y, f, loss="squared"), np.mean([(a - b) ** 2 for a, b in zip(y, f, strict=True)]))
+
+
+def test_risks_of_any_loss():
+    """Names and objects of mercer.losses, losses of your own, and of pairs."""
+    rng = np.random.default_rng(3)
+    y, f, t, weight = rng.choice((0, 1), 50), rng.normal(size=50), rng.normal(size=50), rng.random(50)
+    signs, far = 2 * y - 1, np.abs(t - f)
+    near(theory.risk(y, f, loss="logistic"), np.mean(np.log1p(np.exp(-signs * f))))
+    near(theory.risk(y, f, loss=losses.SquaredHinge()), theory.risk(y, f, loss="hinge", power=2.0))
+    near(theory.risk(y, f, loss="squared_hinge"), np.mean(np.maximum(0, 1 - signs * f) ** 2))
+    huber = np.where(far <= 0.5, far**2 / 2, 0.5 * (far - 0.25))
+    near(theory.risk(t, f, loss=losses.Huber(0.5), sample_weight=weight), np.average(huber, weights=weight))
+    near(theory.risk(t, f, loss="huber"), theory.risk(t, f, loss=losses.Huber(1.0)))
+    pairs = [np.log1p(np.exp(f[j] - f[i])) for i in range(50) for j in range(50) if t[i] > t[j]]
+    near(theory.risk(t, f, loss=losses.Pairwise()), np.mean(pairs))
+
+    class Absolute:
+        kind = "regression"
+
+        def value(self, y, f):
+            return np.abs(y - f)
+
+    near(theory.risk(t, f, loss=Absolute(), norm=3.0, theta=0.5), np.mean(far) + 4.5)
+    slacks = [max(0.0, 1 - s * v) for s, v in zip(signs, f, strict=True)]
+    for power in (1e-9, 0.5, 1.0):
+        near(50 * theory.risk(y, f, loss="hinge", power=power), sum(xi**power for xi in slacks if xi > 0))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"loss": "absolute"}, ValueError, "loss='absolute'"),
+        ({"loss": 3.0}, TypeError, "mercer.losses.Huber"),
+        ({"loss": "squared", "target_margin": 0.5}, ValueError, "target_margin=0.5 is for the losses"),
+        ({"loss": "hinge", "norm": 1.0}, ValueError, "needs both"),
+        ({"loss": "hinge", "theta": 1.0}, ValueError, "needs both"),
+        ({"loss": "hinge", "power": 0.0}, ValueError, "power=0.0"),
+        ({"loss": losses.Pairwise(), "sample_weight": [1.0, 2.0]}, ValueError, "no weight in it"),
+    ],
+)
+def test_risks_that_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        theory.risk([1, -1], [0.5, 2.0], **options)
+    with pytest.raises(ValueError, match="combines no values"):
+        theory.risk([1.0, 1.0], [0.5, 2.0], loss=losses.Pairwise())
 
 
 def test_regularised_risk_is_what_a_machine_minimises():
@@ -85,7 +128,7 @@ def test_regularised_risk_is_what_a_machine_minimises():
     y = np.where(X[:, 0] + 0.7 * rng.normal(size=60) > 0, 1, -1)
     model = SVC(C=2.0, tol=1e-8).fit(X, y)
     theta = 1 / (2 * 2.0 * 60)
-    value = theory.regularised_risk(y, model.decision_function(X), loss="hinge", norm=model.rkhs_norm_, theta=theta)
+    value = theory.risk(y, model.decision_function(X), loss="hinge", norm=model.rkhs_norm_, theta=theta)
     near(value, model.certificate_.primal / (2.0 * 60), rel=1e-9)
 
 
@@ -98,7 +141,7 @@ KERNELS = [Linear(), Gaussian(gamma=0.5), Gaussian(gamma=50.0), Polynomial(degre
 @pytest.mark.parametrize("n", [1, 5, 9, 60])
 def test_complexity_of_a_ball_below_its_trace_bound(kernel, n):
     X = np.random.default_rng(n).normal(size=(n, 3))
-    found = theory.ball_complexity(kernel(X), B=1.7, n_draws=512)
+    found = theory.ball_complexity(kernel(X), norm=1.7, n_draws=512)
     assert found.value <= found.bound.value + 3 * found.standard_error + 1e-12
     near(found.bound.value, 2 * 1.7 / n * math.sqrt(sum(kernel.diag(X))))
     assert found.value >= found.bound.value / math.sqrt(2) - 3 * found.standard_error  # Khintchine and Kahane
@@ -131,7 +174,7 @@ SETS = {
 @pytest.mark.parametrize("samples", SETS)
 def test_complexity_below_its_trace_bound_on_every_kernel(kernel, samples):
     for n in (1, 4, 8, 40):
-        found = theory.ball_complexity(kernel(SETS[samples](n)), B=0.7, n_draws=256)
+        found = theory.ball_complexity(kernel(SETS[samples](n)), norm=0.7, n_draws=256)
         assert found.value <= found.bound.value * (1 + 1e-12) + 3 * found.standard_error
 
 
@@ -139,10 +182,10 @@ def test_complexity_of_a_ball_by_enumeration():
     X = np.random.default_rng(3).normal(size=(6, 2))
     signs = np.array(list(itertools.product((-1, 1), repeat=6)))
     expected = np.mean([2 * 0.5 / 6 * np.linalg.norm(s @ X) + 2 * 0.3 / 6 * abs(s.sum()) for s in signs])
-    found = theory.ball_complexity(X @ X.T, B=0.5, bias=0.3)
+    found = theory.ball_complexity(X @ X.T, norm=0.5, bias=0.3)
     near(found.value, expected)
     assert found.standard_error == 0.0
-    drawn = theory.ball_complexity(X @ X.T, B=0.5, bias=0.3, n_draws=63)
+    drawn = theory.ball_complexity(X @ X.T, norm=0.5, bias=0.3, n_draws=63)
     assert abs(drawn.value - expected) <= 4 * drawn.standard_error
 
 
@@ -158,8 +201,11 @@ def test_monte_carlo_has_the_error_it_states():
 def test_finite_classes(n_functions, n):
     table = np.random.default_rng(n).choice((-1.0, 1.0), (n_functions, n))
     found = theory.finite_complexity(table)
-    assert found.value <= theory.finite_class_bound(n_functions, n).value + 3 * found.standard_error
-    near(theory.finite_class_bound(n_functions, n).value, 2 * (2 * ln(2 * n_functions) / n).sqrt())
+    assert found.value <= theory.finite_complexity_bound(n_functions, n).value + 3 * found.standard_error
+    near(found.bound.value, theory.finite_complexity_bound(n_functions, n).value)  # values ±1 have the mean square 1
+    half = theory.finite_complexity(0.5 * table)
+    near(half.bound.value, 0.5 * found.bound.value)
+    near(theory.finite_complexity_bound(n_functions, n).value, 2 * (2 * ln(2 * n_functions) / n).sqrt())
 
 
 def test_bounds_with_complexities():
@@ -192,10 +238,11 @@ def test_dichotomies_by_enumeration(d, n):
 def test_the_chain_of_bounds():
     for n in range(3, 30):
         for d in range(1, n + 1):
-            first, second, third = theory.dichotomies_chain(d, n)
-            assert first <= second <= third
+            second, third = (theory.dichotomies(d, n, bound=bound) for bound in ("factorial", "power"))
+            assert theory.dichotomies(d, n) <= second <= third == n**d
+            near(second, Decimal(3 * n ** (d - 1)) / math.factorial(d - 1))
     with pytest.raises(ValueError, match="d ≤ n dimensions, not for d=10, n=3"):
-        theory.dichotomies_chain(10, 3)
+        theory.dichotomies(10, 3, bound="power")
     assert 3 * 3**9 / math.factorial(9) < theory.dichotomies(10, 3)  # why not
     assert theory.dichotomies(1, 2) > 3 * 2**0 / math.factorial(0) - 2  # and n^d needs n ≥ 3 for d = 1
     assert theory.dichotomies(1, 2) <= 3
@@ -245,31 +292,29 @@ def test_bounds_from_counts(errors, n):
         near(exact, 1 - Decimal("0.05") ** (Decimal(1) / n))
 
 
-def test_distances_of_distributions():
-    rng = np.random.default_rng(6)
-    sample = rng.normal(size=50)
-    near(theory.distance_of_distributions(sample, stats.norm.cdf), stats.kstest(sample, "norm").statistic)
-
-
 # --- the rest ----------------------------------------------------------------------------------------------------
 
 
 def test_sample_complexities():
     enough = 8 / Decimal("0.01") * (2 * 16 + ln(40))
     assert theory.hard_margin_samples(0.1, 2.0, 0.5, delta=0.05) == math.ceil(enough)
-    R, B, m = 3.0, 2.0, 500
-    theta = theory.best_theta(R, B, m)
-    bound = theory.soft_margin_expectation(0.1, B, theta=theta, radius=R, m=m)
-    near(bound.terms["ϑ‖u‖²"], bound.terms["2R²/(ϑm)"])
-    near(bound.value - 0.1, theory.soft_margin_excess(R, B, m).value)
-    near(theory.soft_margin_excess(R, B, m).value, math.sqrt(8 * R * R * B * B / m))
+    R, B, n = 3.0, 2.0, 500
+    theta = theory.best_theta(R, B, n)
+    near(theta, math.sqrt(2 * R * R / (B * B * n)))
+    bound = theory.soft_margin_expectation(0.1, B, R, n, theta=theta)
+    near(bound.terms["ϑ‖u‖²"], bound.terms["2R²/(ϑn)"])
+    assert theory.soft_margin_expectation(0.1, B, R, n).terms == bound.terms  # the best ϑ is the default
+    near(bound.value - 0.1, math.sqrt(8 * R * R * B * B / n))
+    other = theory.soft_margin_expectation(0.1, B, R, n, theta=0.1)
+    near(other.value, 0.1 + 0.1 * B * B + 2 * R * R / (0.1 * n))
     least = theory.soft_margin_samples(0.05, R, B)
-    assert theory.soft_margin_excess(R, B, least).value <= 0.05 < theory.soft_margin_excess(R, B, least - 1).value
+    at, before = (theory.soft_margin_expectation(0.0, B, R, enough).value for enough in (least, least - 1))
+    assert at <= 0.05 * (1 + 1e-12) < before
     # The hinge of w and of another differ by at most R‖w − v‖.
     rng = np.random.default_rng(7)
     X, w, v = rng.normal(size=(50, 3)), rng.normal(size=3), rng.normal(size=3)
     apart = np.abs(np.maximum(0, 1 - X @ w) - np.maximum(0, 1 - X @ v)).max()
-    assert apart <= theory.hinge_lipschitz(theory.origin_radius(X, kernel=Linear())) * np.linalg.norm(w - v)
+    assert apart <= theory.enclosing_ball(X, kernel=Linear(), centre="origin").radius * np.linalg.norm(w - v)
 
 
 def test_the_machine_of_best_theta_minimises_the_objective_of_the_theorem():
@@ -277,7 +322,7 @@ def test_the_machine_of_best_theta_minimises_the_objective_of_the_theorem():
     rng, B = np.random.default_rng(11), 3.0
     X = rng.normal(size=(200, 3))
     y = np.where(X[:, 0] + rng.normal(size=200) > 0, 1, -1)
-    theta = theory.best_theta(theory.origin_radius(X, kernel=Linear()), B, len(y))
+    theta = theory.best_theta(np.linalg.norm(X, axis=1).max(), B, len(y))
 
     def objective(w):
         return np.maximum(0, 1 - y * (X @ w)).mean() + theta * (w @ w)
@@ -314,7 +359,8 @@ def test_mistakes_of_the_perceptron():
         found = trace(X, y, kernel="linear", method="perceptron")
         rho = 1 / SVC(kernel="linear", C=np.inf, bias=False, tol=1e-6).fit(X, y).rkhs_norm_
         assert found.converged
-        assert len(found) == found.alpha.sum() <= theory.mistake_bound(theory.origin_radius(X, kernel=Linear()), rho)
+        radius = theory.enclosing_ball(X, kernel=Linear(), centre="origin").radius
+        assert len(found) == found.alpha.sum() <= theory.mistake_bound(radius, rho)
         assert (y * (X @ (X.T @ (found.alpha * y))) > 0).all()
     xor = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
     assert trace(xor, [1, 1, -1, -1], kernel=Linear() ** 2, method="perceptron").converged
@@ -348,7 +394,7 @@ def test_any_two_labels():
     for y in ((signs + 1) // 2, signs > 0, np.where(signs > 0, "b", "a"), signs + 7.0):
         for loss in ("zero_one", "hinge", "ramp"):
             assert theory.risk(y, f, loss=loss) == theory.risk(signs, f, loss=loss)
-        assert theory.slack_power_sum(y, f, power=1.0) == theory.slack_power_sum(signs, f, power=1.0)
+        assert theory.risk(y, f, loss="hinge", power=0.5) == theory.risk(signs, f, loss="hinge", power=0.5)
         np.testing.assert_array_equal(
             theory.fewest_errors(f[:, None], y).rows, theory.fewest_errors(f[:, None], signs).rows
         )

@@ -18,13 +18,13 @@ KERNELS = [Linear(), Gaussian(gamma=0.5), Gaussian(gamma=50.0), Polynomial(degre
 def test_margin_bounds():
     slacks = np.array([0.0, 0.5, 3.0, 0.0])
     three = 3 * (ln(2 / Decimal("0.1")) / 8).sqrt()
-    clipped = theory.soft_margin_bound(slacks, 9.0, 2.0, delta=0.1, rho=0.25)
+    clipped = theory.soft_margin_bound(slacks, 9.0, 2.0, delta=0.1, margin=0.25)
     near(clipped.value, Decimal("0.375") + 4 * 3 / Decimal("1.0") + three)
-    printed = theory.soft_margin_bound(slacks, 9.0, 2.0, delta=0.1, rho=0.25, clipped=False)
+    printed = theory.soft_margin_bound(slacks, 9.0, 2.0, delta=0.1, margin=0.25, clipped=False)
     near(printed.value - clipped.value, 0.5)
-    near(theory.hard_margin_bound(9.0, 4, 2.0, delta=0.1, rho=0.25).value, clipped.value - 0.375)
+    near(theory.hard_margin_bound(9.0, 4, 2.0, delta=0.1, margin=0.25).value, clipped.value - 0.375)
     # Slacks and margin in another unit are the same statement.
-    other = theory.soft_margin_bound(2 * slacks, 9.0, 4.0, delta=0.1, rho=0.125, target_margin=2.0)
+    other = theory.soft_margin_bound(2 * slacks, 9.0, 4.0, delta=0.1, margin=0.125, target_margin=2.0)
     near(other.value, clipped.value)
 
 
@@ -65,7 +65,7 @@ def test_leave_one_out_errors_stay_below_their_bound(bias):
         if min(np.bincount(y + 1, minlength=3)[[0, 2]]) < 2:
             continue
         rho = 1 / SVC(kernel="linear", C=np.inf, bias=bias, tol=1e-6).fit(X, y).rkhs_norm_
-        radius = theory.enclosing_ball(X, kernel=Linear()).radius if bias else theory.origin_radius(X, kernel=Linear())
+        radius = theory.enclosing_ball(X, kernel=Linear(), centre="best" if bias else "origin").radius
         bound = theory.leave_one_out_bound(radius, rho, len(y), bias=bias, separable=True)
         assert leave_one_out_errors(X, y, bias=bias) <= bound.value * len(y), trial
         near(bound.value, (4 if bias else 1) * (radius / rho) ** 2 / len(y))
@@ -88,4 +88,8 @@ def test_smallest_enclosing_balls(kernel, n):
     distances = np.sqrt(np.maximum(K.diagonal() - 2 * K @ centre + centre @ K @ centre, 0.0))
     assert distances.max() <= ball.radius_bounds[1] + 1e-9
     assert ball.radius_bounds[0] <= ball.radius <= ball.radius_bounds[1]
-    assert ball.radius <= theory.origin_radius(X, kernel=kernel) + 1e-9
+    origin = theory.enclosing_ball(X, kernel=kernel, centre="origin")
+    assert ball.radius <= origin.radius + 1e-9
+    assert origin.radius == max(math.sqrt(kernel(x[None])[0, 0]) for x in X)
+    assert origin.radius_bounds[0] < origin.radius < origin.radius_bounds[1] <= origin.radius * (1 + 1e-15)
+    assert len(origin.rows) == len(origin.coefficients) == 0

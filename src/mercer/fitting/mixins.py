@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
     from mercer.explain import Explanation, PartialDependence, Reasons
-    from mercer.theory import Insight
+    from mercer.theory.of_machine import Insight
 
 
 class ScoresAccuracy(ClassifierMixin):  # type: ignore[misc]  # scikit-learn is untyped
@@ -185,7 +185,7 @@ class MachineMethods(ShowsCertificate):
 
         Returns
         -------
-        mercer.theory.Insight
+        Insight
             Print it. For several planes or outputs a list, one for each.
         """
         from mercer.theory import insight

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
     from mercer.explain import Explanation, PartialDependence, Reasons
     from mercer.margins import Margins, NearestPoints, SeveralMargins
-    from mercer.theory import Insight
+    from mercer.theory.of_machine import Insight
 
 
 def _inside_has(name: str) -> Callable[[Any], bool]:
@@ -167,7 +167,7 @@ class ModelMethods:
 
         Returns
         -------
-        mercer.theory.Insight
+        Insight
             Print it. For several planes or outputs a list, one for each.
         """
         from mercer.theory import insight

@@ -10,7 +10,6 @@ __all__ = [
     "LeaveOneOutResult",
     "leave_one_out",
     "radius_margin",
-    "soft_radius_margin",
     "span_bound",
     "span_estimate",
     "svm_path",
@@ -20,7 +19,7 @@ __all__ = [
 if TYPE_CHECKING:
     from mercer.held_out.leave_one_out import LeaveOneOutResult, leave_one_out
     from mercer.paths.c_path import CPath, svm_path
-    from mercer.paths.estimates import Estimate, radius_margin, soft_radius_margin, span_bound, span_estimate, xi_alpha
+    from mercer.paths.estimates import Estimate, radius_margin, span_bound, span_estimate, xi_alpha
 else:
     _HOMES = dict.fromkeys(__all__, "mercer.paths.estimates") | {
         "CPath": "mercer.paths.c_path",

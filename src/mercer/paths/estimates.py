@@ -136,44 +136,50 @@ def span_bound(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimat
     return solved.estimate(suspect[solved.fit.merged.member], _FREE_VECTORS)
 
 
-@shared_docs
-def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
+def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slack: bool = False) -> Estimate:
     """4R²/ρ² with a free bias, R₀²/ρ² without, as a share of the samples.
 
-    %(leave-one-out estimate)s
-    """
-    solved = _solved(model, X, y, sample_weight)
-    gram, slack = solved.one.K.gram, float(solved.slack.max())
-    radius = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
-    return Estimate(
-        error=min(1.0, radius * solved.square * solved.largest_share),
-        proven=slack <= _NO_SLACK and not solved.biased,
-        assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {slack:.1g}",
-    )
-
-
-@shared_docs
-def soft_radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
-    """A radius and a margin for machines with slack, as a share of the samples: a criterion for C and the kernel.
-
-    With ``slack="l1"`` 4(R² + 1/C)(‖w‖² + 2C Σξ) (Chung, Kao, Sun, Wang and Lin, 2003); without bias
-    (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it becomes `radius_margin`.
+    With ``slack=True`` the form for machines with slack, a criterion for C and the kernel: 4(R² + 1/C)(‖w‖² + 2C Σξ)
+    (Chung, Kao, Sun, Wang and Lin, 2003); without bias (R₀² + 1/C)(‖w‖² + 2C Σξ). As C grows it becomes the other one.
+    It may exceed 1.
 
     A machine with ``slack="l2"`` is the hard margin of K + I/C, in which a sample that is left out has the same f as in
     K. Its 4R²/ρ² = 4R² Σα, R the radius of the smallest ball under K + I/C, bounds the leave-one-out errors; without
-    bias max(k_ii + 1/C_i) Σα. It may exceed 1.
+    bias max(k_ii + 1/C_i) Σα. It may exceed 1, and is the same for both values of `slack`.
 
-    %(leave-one-out estimate)s
+    Parameters
+    ----------
+    model : SVC
+        Two classes. Its parameters say what is solved; if it is fitted, its solution is where the exact one is looked
+        for.
+    X : array or CSR matrix of shape (n_samples, n_features)
+        The training samples, as given to `fit`.
+    y : array of shape (n_samples,)
+        Their classes.
+    sample_weight : array of shape (n_samples,), optional
+        A sample is left out with all its weight.
+    slack : bool, default=False
+        Count the slacks of a machine with slack="l1", instead of assuming that there are none.
+
+    Returns
+    -------
+    Estimate
     """
     solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
-    one, gram = solved.one, solved.one.K.gram
     if model.slack == "l2":
         return _of_hard_margin(solved)
-    bounds = np.maximum(one.problem.upper, -one.problem.lower)
-    square = solved.square + 2 * float(bounds @ solved.slack)
-    spread = ball_square(gram) if solved.biased else float(gram.diagonal.max())
-    radius = (4 if solved.biased else 1) * (spread + 1 / float(bounds.max()))
-    return Estimate(radius * square * solved.largest_share, False, "no slack, whichever sample is left out")
+    gram, largest = solved.one.K.gram, float(solved.slack.max())
+    spread = 4 * ball_square(gram) if solved.biased else float(gram.diagonal.max())
+    if slack:
+        bounds = np.maximum(solved.one.problem.upper, -solved.one.problem.lower)
+        radius = spread + (4 if solved.biased else 1) / float(bounds.max())
+        square = solved.square + 2 * float(bounds @ solved.slack)
+        return Estimate(radius * square * solved.largest_share, False, "no slack, whichever sample is left out")
+    return Estimate(
+        error=min(1.0, spread * solved.square * solved.largest_share),
+        proven=largest <= _NO_SLACK and not solved.biased,
+        assumes=f"no slack, whichever sample is left out; the largest slack of this solution is {largest:.1g}",
+    )
 
 
 def _of_hard_margin(solved: _Solved) -> Estimate:
@@ -252,7 +258,7 @@ def _solved(model: Any, X: Any, y: Any, sample_weight: Any, slacks: tuple[str, .
         if hasattr(model, "best_estimator_"):
             instead = "give the machine that the search chose, its best_estimator_"
         elif getattr(model, "slack", None) == "l2":
-            instead = "soft_radius_margin and leave_one_out take slack='l2'"
+            instead = "radius_margin and leave_one_out take slack='l2'"
         raise ValueError(f"this estimate is for SVC with slack={wanted}, not {model!r}; {instead}")
     fit, found = exact_solutions(model, X, y, sample_weight)
     if len(found) != 1:

@@ -335,22 +335,6 @@ _SHARED: Final = {
     -------
     Estimate
 """,
-    "loss of each": """
-    y : array
-        Labels of two classes, of which the larger is the positive one as in `SVC`, or numbers for "squared".
-    f : array
-        f(x) of each sample.
-    loss : {"zero_one", "hinge", "ramp", "squared"}
-        Which loss.
-""",
-    "target margin": """
-    target_margin : float, default=1.0
-        γ: the margin that counts as enough.
-""",
-    "weight in the mean": """
-    sample_weight : array, optional
-        The weight of each sample in the mean.
-""",
     "n and delta": """
     n : int
         The number of samples.
@@ -377,17 +361,6 @@ _SHARED: Final = {
     "radius": """
     radius : float
         R: the largest ‖φ(x)‖.
-""",
-    "upper bound": """
-    bound : Bound
-        An upper bound on R̂ of the class.
-""",
-    "radius, B and m": """
-    %(radius)s
-    B : float
-        The largest ‖w‖.
-    m : int
-        The number of samples.
 """,
     "cluster of each": """
     labels_ : array of shape (n_samples,)

@@ -23,7 +23,7 @@ from sklearn.base import is_classifier
 
 from mercer.errors import warn_user
 from mercer.held_out.leave_one_out import leave_one_out
-from mercer.paths.estimates import Estimate, soft_radius_margin, span_bound, span_estimate, xi_alpha
+from mercer.paths.estimates import Estimate, radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.selection.criteria import refusal
 from mercer.selection.scoring import NeedsModel, score_of_values
 from mercer.tables.frame import part_of
@@ -112,6 +112,6 @@ _WAYS: Final = {
     "xi-alpha": _by(xi_alpha),
     "span": _by(span_estimate),
     "span-bound": _by(span_bound),
-    "radius-margin": _by(soft_radius_margin),
+    "radius-margin": _by(partial(radius_margin, slack=True)),
     "margin-bound": _margin_bound,
 }

@@ -52,8 +52,8 @@ class Bound:
         The bound.
     terms : dict
         The value's parts by name, which add up to it.
-    assumptions : tuple of Assumption
-        What it rests on.
+    assumptions : tuple
+        What it rests on, each with its `text` and `holds`: True, False, or None where no computation can tell.
     delta : float or None
         The probability with which the bound may fail; None for a statement that is certain, or about an expectation.
     says_nothing_from : float or None

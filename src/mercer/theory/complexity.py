@@ -6,15 +6,15 @@ The supremum has a closed form for the ball of an RKHS, {⟨w, φ(x)⟩ : ‖w�
 inequality R̂ ≤ 2B/n √(tr K) (Igel, theorem 4.5). For finitely many functions it is a maximum. Signs are drawn by Monte
 Carlo, or all of them are enumerated if there are few samples.
 
-The seven rules (Igel, theorem 2.1) lead from bounds on R̂(F) to one on R̂ of a class made of F. Each takes and gives an
-upper bound on R̂ over the same samples.
+The seven rules (Igel, theorem 2.1) lead from bounds on R̂(F) to one on R̂ of a class made of F, over the same samples:
+they are methods of `ComplexityBound`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,96 @@ from mercer.arrays import Floats, row_blocks
 from mercer.parameters import Seed, finite, integer, not_negative
 from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, Assumption, Bound, deviation, length, numbers, summed
+
+_RULES = "Igel, theorem 2.1"
+
+
+@dataclass(frozen=True, repr=False)
+class ComplexityBound(Bound):
+    """An upper bound on R̂ of a class F, with the rules that lead from it to classes made of F (Igel, theorem 2.1).
+
+    It is a `Bound`. Two of the seven rules change no number: it bounds R̂ of every part of F, and of the convex hull of
+    F, whose R̂ is that of F.
+
+    Examples
+    --------
+    >>> from mercer.theory import trace_bound
+    >>> ball = trace_bound(100.0, 100)
+    >>> ball.value, ball.multiple(-3.0).value, ball.contraction(0.5).value, ball.union(ball).value
+    (0.2, 0.6000000000000001, 0.2, 0.4)
+    """
+
+    def multiple(self, factor: float) -> ComplexityBound:
+        """R̂(cF) = |c| R̂(F).
+
+        Parameters
+        ----------
+        factor : float
+            c.
+        """
+        return self._made("R̂ of the multiple", {"|c| R̂(F)": abs(finite("factor", factor)) * self.value})
+
+    def contraction(self, lipschitz: float, *, zero_at_zero: bool | None = None) -> ComplexityBound:
+        """R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
+
+        Parameters
+        ----------
+        lipschitz : float
+            L: how much faster than its argument the function outside can change.
+        zero_at_zero : bool, optional
+            Whether the function outside is 0 at 0; None leaves it to your word.
+        """
+        through = Assumption("the function outside is 0 at 0", zero_at_zero)
+        value = 2.0 * not_negative("lipschitz", lipschitz) * self.value
+        return self._made("R̂ of the composition", {"2L R̂(F)": value}, through)
+
+    def shift(self, values: ArrayLike) -> ComplexityBound:
+        """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
+
+        Parameters
+        ----------
+        values : array
+            The values of h on the samples.
+        """
+        return self._made("R̂ of the shifted class", {"R̂(F)": self.value, "2√(Ê h²/n)": _length_of_mean(values)})
+
+    def power(self, target: ArrayLike, q: float) -> ComplexityBound:
+        """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
+
+        The mean of h² is that over the samples. The notes write the true expectation here, but the empirical one in the
+        rule before, from which this one follows.
+
+        Parameters
+        ----------
+        target : array
+            The values of h on the samples.
+        q : float
+            The power, at least 1.
+        """
+        if not q >= 1:
+            raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
+        near = Assumption("no f differs from h by more than 1")
+        value = 2.0 * finite("q", q) * (self.value + _length_of_mean(target))
+        return self._made("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, near)
+
+    def union(self, *others: ComplexityBound) -> ComplexityBound:
+        """R̂(∪F_i) ≤ Σ R̂(F_i), F_1 being this class.
+
+        Parameters
+        ----------
+        *others : ComplexityBound
+            An upper bound on R̂ of each of the other classes, over the same samples.
+        """
+        bounds = (self, *others)
+        parts = {f"R̂(F_{i})": bound.value for i, bound in enumerate(bounds, 1)}
+        assumptions = tuple(dict.fromkeys(each for bound in bounds for each in bound.assumptions))
+        deltas = [bound.delta for bound in bounds if bound.delta is not None]
+        delta = sum(deltas) if deltas else None
+        return ComplexityBound("R̂ of the union", sum(parts.values()), parts, assumptions, delta, source=_RULES)
+
+    def _made(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
+        assumptions = (*self.assumptions, *further)
+        return ComplexityBound(quantity, sum(parts.values()), parts, assumptions, self.delta, source=_RULES)
 
 
 @dataclass(frozen=True)
@@ -39,14 +129,15 @@ class Complexity:
         Of the mean over the draws; 0 if all sign vectors were enumerated.
     n_draws : int
         The number of sign vectors.
-    bound : Bound or None
-        2B/n √(tr K), where the class is a ball.
+    bound : ComplexityBound or None
+        An upper bound on R̂: 2B/n √(tr K) of a ball, Massart's lemma for finitely many functions; None for a ball with a
+        bias. Its methods `multiple`, `contraction`, `shift`, `power` and `union` bound R̂ of classes made of this one.
     """
 
     value: float
     standard_error: float
     n_draws: int
-    bound: Bound | None = None
+    bound: ComplexityBound | None = None
 
     def __float__(self) -> float:
         return self.value
@@ -62,41 +153,47 @@ class Complexity:
 
 @shared_docs
 def ball_complexity(
-    K: ArrayLike, *, B: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
+    K: ArrayLike, *, norm: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
 ) -> Complexity:
-    """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ B, |b| ≤ bias} on samples with the kernel matrix K.
+    """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ norm, |b| ≤ bias} on samples with the kernel matrix K.
 
     Parameters
     ----------
     K : array of shape (n, n)
         Positive semi-definite.
-    B : float, default=1.0
-        The largest ‖w‖.
+    norm : float, default=1.0
+        B: the largest ‖w‖.
     bias : float, default=0.0
         The largest |b|.
     %(vectors of signs)s
+
+    Returns
+    -------
+    Complexity
+        Its `value`, `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on R̂ whose
+        methods are the rules for classes made of this one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.theory import ball_complexity
-    >>> found = ball_complexity(np.eye(4), B=2.0)  # ‖σ‖ is always √n
+    >>> found = ball_complexity(np.eye(4), norm=2.0)  # ‖σ‖ is always √n
     >>> found.value, found.standard_error, found.bound.value
     (2.0, 0.0, 2.0)
     """
     K = np.asarray(K, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0 or not np.isfinite(K).all():
         raise ValueError(f"K must be the square matrix of finite kernel values of at least one sample, not {K.shape}")
-    not_negative("B", B)
+    not_negative("norm", norm)
     not_negative("bias", bias)
     n = len(K)
 
     def supremum(signs: Floats) -> Floats:
         squares = np.einsum("si,si->s", signs @ K, signs)
-        return np.asarray(2.0 / n * (B * np.sqrt(np.maximum(squares, 0.0)) + bias * np.abs(signs.sum(axis=1))))
+        return np.asarray(2.0 / n * (norm * np.sqrt(np.maximum(squares, 0.0)) + bias * np.abs(signs.sum(axis=1))))
 
     value, error, draws = _mean_over_signs(supremum, n, n_draws, random_state)
-    return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, B=B) if bias == 0 else None)
+    return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, norm=norm) if bias == 0 else None)
 
 
 @shared_docs
@@ -108,6 +205,12 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
     values : array of shape (n_functions, n)
         The values of every function on the samples.
     %(vectors of signs)s
+
+    Returns
+    -------
+    Complexity
+        Its `value`, `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on R̂ whose
+        methods are the rules for classes made of this one.
 
     Examples
     --------
@@ -122,26 +225,33 @@ def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: S
         )
     n = table.shape[1]
     found = _mean_over_signs(lambda s: 2.0 / n * np.abs(s @ table.T).max(axis=1), n, n_draws, random_state)
-    return Complexity(*found)
+    largest = max(length(row) for row in table) / math.sqrt(n)
+    return Complexity(*found, finite_complexity_bound(len(table), n, largest=largest))
 
 
 @shared_docs
-def trace_bound(trace: float, n: int, *, B: float = 1.0) -> Bound:
+def trace_bound(trace: float, n: int, *, norm: float = 1.0) -> ComplexityBound:
     """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
 
     Parameters
     ----------
     %(trace and n)s
-    B : float, default=1.0
-        The largest ‖w‖.
+    norm : float, default=1.0
+        B: the largest ‖w‖.
+
+    Returns
+    -------
+    ComplexityBound
+        A `Bound` with the rules for classes made of this one: `multiple(c)`, `contraction(L)`, `shift(h)`,
+        `power(h, q)` and `union(others)`. Parts of the class and its convex hull have the bound itself.
     """
     integer("n", n, 1, "the number of samples")
-    terms = {"2B/n √tr K": 2.0 * not_negative("B", B) / n * math.sqrt(not_negative("trace", trace))}
+    terms = {"2B/n √tr K": 2.0 * not_negative("norm", norm) / n * math.sqrt(not_negative("trace", trace))}
     psd = Assumption("the kernel is positive semi-definite")
-    return summed("R̂ of the ball", terms, (psd,), None, None, "Igel, theorem 4.5")
+    return ComplexityBound("R̂ of the ball", sum(terms.values()), terms, (psd,), source="Igel, theorem 4.5")
 
 
-def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bound:
+def finite_complexity_bound(n_functions: int, n: int, *, largest: float = 1.0) -> ComplexityBound:
     """R̂ ≤ 2·max √(2 ln(2N)/n) for N functions with root mean square at most `largest` on the samples (Massart's lemma).
 
     With N = Φ(d, n), the number of dichotomies, it is of the order √(d ln(n/d)/n): the link to the dimension of Vapnik
@@ -155,13 +265,19 @@ def finite_class_bound(n_functions: int, n: int, *, largest: float = 1.0) -> Bou
         The number of samples.
     largest : float, default=1.0
         The largest root mean square of a function on the samples.
+
+    Returns
+    -------
+    ComplexityBound
+        A `Bound` with the rules for classes made of this one: `multiple(c)`, `contraction(L)`, `shift(h)`,
+        `power(h, q)` and `union(others)`. Parts of the class and its convex hull have the bound itself.
     """
     integer("n_functions", n_functions, 1, "the number of functions")
     integer("n", n, 1, "the number of samples")
     value = 2.0 * not_negative("largest", largest) * math.sqrt(2.0 * math.log(2 * n_functions) / n)
     sizes = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
     terms = {"2·max √(2 ln 2N / n)": value}
-    return summed("R̂ of the class", terms, (sizes,), None, None, "Massart 2000, lemma 5.2")
+    return ComplexityBound("R̂ of the class", value, terms, (sizes,), source="Massart 2000, lemma 5.2")
 
 
 @shared_docs
@@ -231,118 +347,7 @@ def _mean_over_signs(
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n_draws)), n_draws
 
 
-_SOURCE = "Igel, theorem 2.1"
-
-
-def subset_rule(bound: Bound) -> Bound:
-    """F ⊆ G: R̂(F) ≤ R̂(G), of which `bound` is a bound.
-
-    Parameters
-    ----------
-    bound : Bound
-        An upper bound on R̂ of the larger class.
-    """
-    return _made(bound, "R̂ of a part of the class", bound.value, "R̂(G)")
-
-
-@shared_docs
-def convex_hull_rule(bound: Bound) -> Bound:
-    """R̂(conv F) = R̂(F).
-
-    Parameters
-    ----------
-    %(upper bound)s
-    """
-    return _made(bound, "R̂ of the convex hull", bound.value, "R̂(F)")
-
-
-@shared_docs
-def multiple_rule(bound: Bound, factor: float) -> Bound:
-    """R̂(cF) = |c| R̂(F).
-
-    Parameters
-    ----------
-    %(upper bound)s
-    factor : float
-        c.
-    """
-    return _made(bound, "R̂ of the multiple", abs(finite("factor", factor)) * bound.value, "|c| R̂(F)")
-
-
-@shared_docs
-def contraction_rule(bound: Bound, lipschitz: float, *, zero_at_zero: bool | None = None) -> Bound:
-    """R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
-
-    Parameters
-    ----------
-    %(upper bound)s
-    lipschitz : float
-        L: how much faster than its argument the function outside can change.
-    zero_at_zero : bool, optional
-        Whether the function outside is 0 at 0; None leaves it to your word.
-    """
-    through = Assumption("the function outside is 0 at 0", zero_at_zero)
-    value = 2.0 * not_negative("lipschitz", lipschitz) * bound.value
-    return _made(bound, "R̂ of the composition", value, "2L R̂(F)", through)
-
-
-@shared_docs
-def shift_rule(bound: Bound, shift: ArrayLike) -> Bound:
-    """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
-
-    Parameters
-    ----------
-    %(upper bound)s
-    shift : array
-        The values of h on the samples.
-    """
-    further = _size(shift)
-    parts = {"R̂(F)": bound.value, "2√(Ê h²/n)": further}
-    return summed("R̂ of the shifted class", parts, bound.assumptions, bound.delta, None, _SOURCE)
-
-
-@shared_docs
-def power_rule(bound: Bound, target: ArrayLike, q: float) -> Bound:
-    """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
-
-    The mean of h² is that over the samples. The notes write the true expectation here, but the empirical one in the
-    rule before, from which this one follows.
-
-    Parameters
-    ----------
-    %(upper bound)s
-    target : array
-        The values of h on the samples.
-    q : float
-        The power, at least 1.
-    """
-    if not q >= 1:
-        raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
-    near = Assumption("no f differs from h by more than 1")
-    value = 2.0 * finite("q", q) * (bound.value + _size(target))
-    return _made(bound, "R̂ of the powers", value, "2q (R̂(F) + 2√(Ê h²/n))", near)
-
-
-def union_rule(bounds: Sequence[Bound]) -> Bound:
-    """R̂(∪F_i) ≤ Σ R̂(F_i).
-
-    Parameters
-    ----------
-    bounds : list of Bound
-        An upper bound on R̂ of each class.
-    """
-    if not bounds:
-        raise ValueError("a union needs at least one class")
-    parts = {f"R̂(F_{i})": bound.value for i, bound in enumerate(bounds, 1)}
-    assumptions = tuple(dict.fromkeys(each for bound in bounds for each in bound.assumptions))
-    deltas = [bound.delta for bound in bounds if bound.delta is not None]
-    return summed("R̂ of the union", parts, assumptions, sum(deltas) if deltas else None, None, _SOURCE)
-
-
-def _size(values: ArrayLike) -> float:
+def _length_of_mean(values: ArrayLike) -> float:
+    """2√(Ê h²/n) of the values of h on the n samples."""
     h = numbers(values, "h must be given by one finite value per sample")
     return 2.0 * length(h) / len(h)
-
-
-def _made(bound: Bound, quantity: str, value: float, term: str, *further: Assumption) -> Bound:
-    return summed(quantity, {term: value}, (*bound.assumptions, *further), bound.delta, None, _SOURCE)

@@ -136,7 +136,9 @@ class IterationPath:
     def _checked(self, t: int) -> int:
         integer("t", t, 0, "the number of steps")
         if t > self.steps[-1]:
-            raise ValueError(f"t={t} is beyond the path, which ends after {self.steps[-1]} steps; ask for more n_steps")
+            raise ValueError(
+                f"t={t} is beyond the path, which ends after {self.steps[-1]} steps; give a larger max_iter"
+            )
         return int(t)
 
 
@@ -150,7 +152,7 @@ def iteration_path(
     gamma: float | str = "scale",
     coef0: float = 0.0,
     method: Literal["landweber", "cg"] = "landweber",
-    n_steps: int = 100,
+    max_iter: int = 100,
     step_size: float | None = None,
     bias: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -169,7 +171,7 @@ def iteration_path(
     %(kernel)s
     method : {"landweber", "cg"}, default="landweber"
         Gradient descent, or conjugate gradients, which take far fewer steps.
-    n_steps : int, default=100
+    max_iter : int, default=100
         The longest run. Conjugate gradients end before where nothing is left to gain.
     step_size : float, optional
         η of "landweber", below 2/Λ_max; by default 1/Λ_max.
@@ -178,7 +180,7 @@ def iteration_path(
     %(given twice)s
     validation : (X, y), optional
         Other samples: the path ends at the step where their mean squared error, averaged over `window` steps, exceeds
-        its least by the share `rise` (see `stopping_step`), or after `n_steps`.
+        its least by the share `rise` (see `stopping_step`), or after `max_iter`.
     window : int, default=5
         How many steps are averaged.
     rise : float, default=0.05
@@ -187,7 +189,9 @@ def iteration_path(
     Returns
     -------
     IterationPath
-        `at(t)` is the function after t steps; `at(kept)` that with the least validation error.
+        `at(t)` is the function after t steps and `coefficients(t)` its coefficients, `kept` the step with the least
+        validation error; `steps`, and for each of them training `errors`, `norms`, `dof` and `validation_errors`;
+        `errors_on(X, y)` and `best(X, y)` of other samples; `ridge(t)`, the λ that damps as t steps do.
 
     Examples
     --------
@@ -197,14 +201,14 @@ def iteration_path(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, size=(80, 1))
     >>> y = np.sin(X[:, 0]) + 0.3 * rng.normal(size=80)
-    >>> path = iteration_path(X[:50], y[:50], kernel=Gaussian(gamma=5.0), n_steps=1000)
+    >>> path = iteration_path(X[:50], y[:50], kernel=Gaussian(gamma=5.0), max_iter=1000)
     >>> t = path.best(X[50:], y[50:])
     >>> f = path.at(t)
     >>> 0 < t < 1000, bool(abs(f([[1.5]])[0] - 1) < 0.5), bool(path.dof[t] < path.dof[-1])
     (True, True, True)
     """
     one_of("method", method, ("landweber", "cg"))
-    integer("n_steps", n_steps, 1, "the number of steps")
+    integer("max_iter", max_iter, 1, "the number of steps")
     integer("window", window, 1, "how many steps are averaged")
     not_negative("rise", rise)
     bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
@@ -224,7 +228,7 @@ def iteration_path(
         raise ValueError(f"the kernel values of {n} samples must be finite and {n} × {n}, not of shape {K.shape}")
     table = Y.reshape(n, -1)
     data = _Data(K, table, w, bool(bias))
-    engine = _Landweber(data, step_size, n_steps) if method == "landweber" else _ConjugateGradients(data, n_steps)
+    engine = _Landweber(data, step_size, max_iter) if method == "landweber" else _ConjugateGradients(data, max_iter)
     held = np.empty((n, 0)) if bound.accepts == "gram" else vectors
     other = None if validation is None else _other(bound, held, *validation, table.shape[1])
     rule, kept = SmoothedRule(window, rise), None

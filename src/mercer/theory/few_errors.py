@@ -38,7 +38,7 @@ from mercer.kernels.names import KernelLike
 from mercer.parameters import positive, share
 from mercer.penalties import PENALTIES, Own, Penalty, check_penalty
 from mercer.runtime.shared_docs import shared_docs
-from mercer.theory.risks import losses
+from mercer.theory.risks import sample_losses
 
 # Each set of rows without a plane is proven in rational numbers, a step of which takes the square of the dimension.
 _MOST_FEATURES = 50
@@ -90,6 +90,8 @@ def fewest_errors(X: ArrayLike, y: ArrayLike, *, bias: bool = True, max_time: fl
     Returns
     -------
     FewestErrors
+        The `rows` on the plane's wrong side or on itself, `least`, below which no plane gets, and `proven`, whether
+        they are as many.
 
     Examples
     --------
@@ -237,30 +239,6 @@ def _null_vector(A: list[list[Fraction]], k: int) -> list[Fraction] | None:
     return x
 
 
-def slack_power_sum(y: ArrayLike, f: ArrayLike, *, power: float) -> float:
-    """Σ ξ_i^σ of the slacks ξ_i = max(0, 1 − y_i f(x_i)), with 0^σ = 0.
-
-    Parameters
-    ----------
-    y : array of n labels
-        Of two classes; the larger one is the positive one, as in `SVC`.
-    f : array of n numbers
-        The function at the samples.
-    power : float > 0
-        σ.
-
-    Examples
-    --------
-    >>> from mercer.theory import slack_power_sum
-    >>> slacks = [1, 1, -1], [2.0, 0.75, 3.0]  # 0, 0.25 and 4
-    >>> [round(slack_power_sum(*slacks, power=power), 6) for power in (1.0, 0.5, 1e-9)]
-    [4.25, 2.5, 2.0]
-    """
-    exponent = positive("power", power)
-    slacks: Floats = losses(y, f, loss="hinge")
-    return float(np.sum(slacks[slacks > 0] ** exponent))
-
-
 class SlackPower(NamedTuple):
     """What `least_slack_power` found.
 
@@ -314,7 +292,8 @@ def least_slack_power(
     Returns
     -------
     SlackPower
-        Its `model`, an `SVC`, `value` and `bound`.
+        Its `model`, an `SVC`; the `value` at it, for which slacks below 10⁻⁶ count as 0; and `bound`, a lower bound on
+        the least value of all machines, −∞ for σ < 1. Σ ξ^σ is n times ``risk(y, f, loss="hinge", power=σ)``.
 
     Examples
     --------
@@ -337,7 +316,7 @@ def least_slack_power(
     def fit(prices: Any) -> tuple[Any, Floats]:
         """The soft margin with these prices, and its slacks."""
         model = clone(machine).fit(X, labels, sample_weight=np.broadcast_to(prices, labels.shape))
-        slack = losses(labels, model.decision_function(X), loss="hinge")
+        slack = sample_losses(labels, model.decision_function(X), loss="hinge")
         return model, np.where(slack < _NO_SLACK, 0.0, slack)
 
     def value(model: Any, slack: Floats) -> float:

@@ -33,7 +33,7 @@ from mercer.engine import placed
 from mercer.estimators import SVDD
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.names import KernelLike
-from mercer.parameters import integer, not_negative, positive
+from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, Assumption, Bound, deviation, numbers, summed
 
@@ -47,7 +47,7 @@ def soft_margin_bound(
     norm: float,
     *,
     delta: float = 0.05,
-    rho: float | None = None,
+    margin: float | None = None,
     bias: bool = False,
     target_margin: float = 1.0,
     clipped: bool = True,
@@ -65,8 +65,8 @@ def soft_margin_bound(
         ‖w‖.
     delta : float, default=0.05
         The probability with which the bound may fail.
-    rho : float, optional
-        A number chosen before the data were seen; 1/‖w‖ must be no smaller. By default the best one of the grid that
+    margin : float, optional
+        ρ: a number chosen before the data were seen; 1/‖w‖ must be no smaller. By default the best one of the grid that
         starts with `grid_from`, at the price of a share of delta.
     bias : bool
         Whether f has a bias that is not part of ‖w‖: then the bound does not hold.
@@ -81,7 +81,7 @@ def soft_margin_bound(
     --------
     >>> import numpy as np
     >>> from mercer.theory import soft_margin_bound
-    >>> bound = soft_margin_bound(np.zeros(100_000), trace=100_000.0, norm=4.0, rho=0.25, delta=0.01)
+    >>> bound = soft_margin_bound(np.zeros(100_000), trace=100_000.0, norm=4.0, margin=0.25, delta=0.01)
     >>> round(bound.value, 4), bound.vacuous
     (0.066, False)
     """
@@ -89,7 +89,7 @@ def soft_margin_bound(
     n, gamma = len(xi), positive("target_margin", target_margin)
     not_negative("trace", trace)
     not_negative("norm", norm)
-    used, shares, fixed = _rho_and_share(rho, norm, positive("grid_from", grid_from))
+    used, shares, fixed = _rho_and_share(margin, norm, positive("grid_from", grid_from))
     terms = {
         "mean slack": float(np.mean(np.minimum(xi / gamma, 1.0) if clipped else xi / gamma)),
         "4/(nργ) √tr K": 4.0 * math.sqrt(trace) / n / used / gamma,
@@ -112,7 +112,7 @@ def hard_margin_bound(
     norm: float,
     *,
     delta: float = 0.05,
-    rho: float | None = None,
+    margin: float | None = None,
     bias: bool = False,
     grid_from: float = 1.0,
 ) -> Bound:
@@ -121,17 +121,17 @@ def hard_margin_bound(
     Parameters
     ----------
     %(trace and n)s
-    norm, delta, rho, bias, grid_from : as in `soft_margin_bound`
+    norm, delta, margin, bias, grid_from : as in `soft_margin_bound`
         ‖w‖ in the kernel's space, how sure the bound is, ρ or a grid of it, and whether f has a bias outside of ‖w‖.
     """
     slacks = np.zeros(integer("n", n, 1, "the number of samples"))
-    return soft_margin_bound(slacks, trace, norm, delta=delta, rho=rho, bias=bias, grid_from=grid_from)
+    return soft_margin_bound(slacks, trace, norm, delta=delta, margin=margin, bias=bias, grid_from=grid_from)
 
 
 def _rho_and_share(rho: float | None, norm: float, first: float) -> tuple[float, float, Assumption]:
     """The ρ to use, the number that δ is divided by for it, and what that rests on."""
     if rho is not None:
-        return positive("rho", rho), 1.0, Assumption("ρ was fixed before the data were seen")
+        return positive("margin", rho), 1.0, Assumption("ρ was fixed before the data were seen")
     if norm * first > 2.0**1000:
         raise ValueError(f"norm={norm:g} is too large for any ρ to be of use; scale the samples")
     j = max(0, math.ceil(math.log2(norm * first))) if norm > 0 else 0
@@ -141,29 +141,22 @@ def _rho_and_share(rho: float | None, norm: float, first: float) -> tuple[float,
     return first * 2.0**-j, float((j + 1) * (j + 2)), Assumption(text, True)
 
 
-def radius_margin(radius: float, rho: float) -> float:
-    """R²/ρ²: a criterion for choosing kernels, smaller is better.
-
-    Parameters
-    ----------
-    radius : float
-        R, of a ball around the samples.
-    rho : float
-        The margin.
-    """
-    ratio = not_negative("radius", radius) / positive("rho", rho)
+def squared_ratio(radius: float, margin: float) -> float:
+    """R²/ρ²."""
+    ratio = not_negative("radius", radius) / positive("margin", margin)
     return ratio * ratio
 
 
-def leave_one_out_bound(radius: float, rho: float, n: int, *, bias: bool, separable: bool | None = None) -> Bound:
+def leave_one_out_bound(radius: float, margin: float, n: int, *, bias: bool, separable: bool | None = None) -> Bound:
     """The share of leave-one-out errors of a hard-margin machine: R₀²/(nρ²) without bias, 4R²/(nρ²) with (Vapnik 1998).
 
     Parameters
     ----------
     radius : float
-        Without bias R₀ = max √k(x, x), with bias that of the smallest enclosing ball (`enclosing_ball`).
-    rho : float
-        The margin.
+        That of the smallest ball around the samples (`enclosing_ball`); without bias R₀ = max √k(x, x), that of the
+        ball around the origin (``centre="origin"``).
+    margin : float
+        ρ: the margin.
     n : int
         The number of samples.
     bias : bool
@@ -172,7 +165,7 @@ def leave_one_out_bound(radius: float, rho: float, n: int, *, bias: bool, separa
         Whether the machine is a hard margin, without slack.
     """
     integer("n", n, 1, "the number of samples")
-    value = (4.0 if bias else 1.0) * radius_margin(radius, rho) / n
+    value = (4.0 if bias else 1.0) * squared_ratio(radius, margin) / n
     hard = Assumption("the machine separates all samples with this margin", separable)
     form = "4R²/(nρ²)" if bias else "R₀²/(nρ²)"
     return summed("the share of leave-one-out errors", {form: value}, (hard,), None, 1.0, "Vapnik 1998, theorem 10.5")
@@ -189,48 +182,23 @@ def norm_with_bias(
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """The smallest ball that holds all samples.
+    """A ball that holds all samples.
 
     Attributes
     ----------
     radius : float
         As computed, between the two bounds.
     radius_bounds : (float, float)
-        The true radius lies between these: √(2·dual) and √(2·primal) of the certified problem.
+        The true radius for these kernel values lies between these: √(2·dual) and √(2·primal) of the certified problem,
+        or the neighbours of the root for a ball around the origin.
     rows, coefficients : array
-        The centre is Σ coefficients_j φ(x_rows_j), a convex combination.
+        The centre is Σ coefficients_j φ(x_rows_j), a convex combination; none for the origin.
     """
 
     radius: float
     radius_bounds: tuple[float, float]
     rows: Indices = field(repr=False)
     coefficients: Floats = field(repr=False)
-
-
-@shared_docs
-def origin_radius(
-    X: Any, *, kernel: KernelLike = "rbf", degree: int = 3, gamma: float | str = "scale", coef0: float = 0.0
-) -> float:
-    """R₀ = max √k(x, x): the ball around the origin that the notes' bounds use.
-
-    Parameters
-    ----------
-    X : array, CSR matrix or list
-        The samples.
-    %(kernel)s
-
-    Examples
-    --------
-    >>> from mercer.kernels import Linear
-    >>> from mercer.theory import origin_radius
-    >>> origin_radius([[3.0, 4.0], [1.0, 0.0]], kernel=Linear())
-    5.0
-    """
-    X = placed(X)
-    bound = as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X)
-    if n_samples(X) == 0:
-        raise ValueError("a ball around no samples has no radius")
-    return math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
 
 
 @shared_docs
@@ -241,19 +209,29 @@ def enclosing_ball(
     degree: int = 3,
     gamma: float | str = "scale",
     coef0: float = 0.0,
+    centre: Literal["best", "origin"] = "best",
     tol: float = 1e-10,
 ) -> Ball:
-    """The smallest ball in feature space around the samples.
+    """The smallest ball in feature space around the samples, wherever its centre is, or around the origin.
 
-    Minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack.
+    The first minimises R² subject to ‖φ(x_i) − a‖² ≤ R²: the machine `SVDD` without slack. The second has
+    R₀ = max √k(x, x), which the bounds of the notes use.
 
     Parameters
     ----------
     X : array, CSR matrix or list
         The samples.
     %(kernel)s
+    centre : {"best", "origin"}, default="best"
+        Where the centre may be: anywhere, or at 0.
     tol : float, default=1e-10
-        The tolerance of the machine that finds it; `radius_bounds` say what was proven.
+        The tolerance of the machine that finds the best one; `radius_bounds` say what was proven.
+
+    Returns
+    -------
+    Ball
+        Its `radius`, between the two `radius_bounds`, and its centre as a combination of samples: `rows` and
+        `coefficients`.
 
     Examples
     --------
@@ -262,11 +240,18 @@ def enclosing_ball(
     >>> ball = enclosing_ball([[0.0], [1.0], [4.0]], kernel=Linear())
     >>> round(ball.radius, 9), ball.rows.tolist(), ball.coefficients.round(6).tolist()
     (2.0, [0, 2], [0.5, 0.5])
+    >>> enclosing_ball([[3.0, 4.0], [1.0, 0.0]], kernel=Linear(), centre="origin").radius
+    5.0
     """
+    one_of("centre", centre, ("best", "origin"))
     X = placed(X)
     n = n_samples(X)
     if n == 0:
         raise ValueError("a ball around no samples has no radius")
+    if centre == "origin":
+        R = _origin_radius(as_kernel(kernel, degree=degree, gamma=gamma, coef0=coef0).bind(X), X)
+        low, high = (0.0, 0.0) if R == 0 else (math.nextafter(R, 0.0), math.nextafter(R, math.inf))
+        return Ball(R, (low, high), np.empty(0, dtype=np.intp), np.empty(0))
     with warnings.catch_warnings():
         # A ball of radius 0 has no digits to be right in; how precise a radius is, its bounds say.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -277,32 +262,38 @@ def enclosing_ball(
     return Ball(min(max(size * model.radius_, low), high), (low, high), model.support_, model.dual_coef_[0])
 
 
+def _origin_radius(bound: Kernel, X: Any) -> float:
+    """R₀ = max √k(x, x)."""
+    size = math.sqrt(max(0.0, float(np.max(bound.diag(X)))))
+    if not math.isfinite(size):
+        raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
+    return size
+
+
 def _in_units(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
     """R₀, and a matrix whose R₀ is 1, where kernel values would be too small or too large for a proof."""
     bound = kernel.bind(X)
-    size = origin_radius(X, kernel=bound)
+    size = _origin_radius(bound, X)
     if size == 0 or 1e-30 < size < 1e30:
         return 1.0, kernel, X
-    if not math.isfinite(size):
-        raise FloatingPointError(f"k(x, x) overflows with {bound!r}; scale the features")
     K = X if bound.accepts == "gram" else bound(X)
     return size, as_kernel("precomputed"), np.asarray(K, dtype=np.float64) / size / size
 
 
-def mistake_bound(radius: float, rho: float) -> int:
+def mistake_bound(radius: float, margin: float) -> int:
     """⌊(R/ρ)²⌋ (Novikoff): no more mistakes than this, however often and in whatever order the samples come.
 
     Parameters
     ----------
     radius : float
         R: the largest ‖φ(x)‖.
-    rho : float
-        The margin of a plane through the origin that separates the samples.
+    margin : float
+        ρ: the margin of a plane through the origin that separates the samples.
     """
-    ratio = positive("radius", radius) / positive("rho", rho)
+    ratio = positive("radius", radius) / positive("margin", margin)
     mistakes = ratio * ratio * (1 + 1e-12)
     if not math.isfinite(mistakes):
-        raise ValueError(f"radius={radius:g} and rho={rho:g}: the number of mistakes is beyond float64")
+        raise ValueError(f"radius={radius:g} and margin={margin:g}: the number of mistakes is beyond float64")
     return math.floor(mistakes)
 
 

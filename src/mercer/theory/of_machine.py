@@ -27,8 +27,8 @@ from mercer.theory.margin_bounds import (
     enclosing_ball,
     leave_one_out_bound,
     norm_with_bias,
-    radius_margin,
     soft_margin_bound,
+    squared_ratio,
     support_vectors_bound,
 )
 from mercer.theory.risks import risk
@@ -174,6 +174,13 @@ def insight(model: Any, X: Any, y: ArrayLike | None = None, *, delta: float = 0.
         Of other samples the risks are right, but the bounds and the count of support vectors are not about them.
     delta : float, default=0.05
         The probability with which a bound may fail.
+
+    Returns
+    -------
+    Insight
+        The `norm`, bias `b`, `origin_radius`, `enclosing_radius` and `effective_dimension` R₀²‖w‖² of a function, its
+        `risks` and `bounds` by name, `complexity`, `margins`, `n_support`, and what a fit costs at least:
+        `least_kernel_values` and `least_operations`, with `kernel_values_multiple` for this one. Print it for all.
     """
     asked = ask(model)
     model = asked.machine
@@ -225,7 +232,7 @@ def _of_plane(model: Any, kernel: Kernel, X: Any, margins: Margins, delta: float
     # A hard margin meets its constraints to tol: smaller slacks count as none.
     if margins.slacks.max() <= 1e-3 and margins.rkhs_norm > 0:
         one = base.enclosing_radius if bias == "free" else float(np.hypot(base.origin_radius, constant))
-        if one is not None and radius_margin(one, 1 / norm) < np.inf:
+        if one is not None and squared_ratio(one, 1 / norm) < np.inf:
             same = Assumption(
                 "a fit without one sample has the same kernel and features", not any(vars(origin).values())
             )
@@ -331,9 +338,9 @@ def _complexity_and_radius(
 ) -> tuple[Complexity | Bound, float | None]:
     """R̂ of the ball, with a constant feature where there is one, and the radius of the smallest ball without it."""
     if n > _WHOLE_MATRIX_ROWS:
-        return trace_bound(trace, n, B=norm), None
+        return trace_bound(trace, n, norm=norm), None
     K = kernel(X)
-    complexity = ball_complexity(K + constant**2, B=norm, n_draws=256)
+    complexity = ball_complexity(K + constant**2, norm=norm, n_draws=256)
     # An eigenvalue as negative as this is more than rounding: the samples lie in no space with balls.
     if kernel.positive_definite != "yes" and np.linalg.eigvalsh(K)[0] < -1e-10 * np.abs(K.diagonal()).max():
         return complexity, None

@@ -5,7 +5,6 @@ With the margin m = y f(x), where y is +1 for the larger of two labels and −1 
     zero_one   1 where f(x) and y differ in sign, f(x) = 0 counting as positive
     hinge      max(0, γ − m)/γ          at γ = 1 the slack ξ
     ramp       min(1, max(0, γ − m)/γ)  the hinge, cut at 1
-    squared    (y − f(x))²
 
 zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which the ramp counts as errors.
 
@@ -24,125 +23,134 @@ import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices
 from mercer.data.labels import read_signs
+from mercer.losses import Huber, Logistic, Loss, Squared, SquaredHinge
 from mercer.parameters import integer, not_negative, one_of, positive, weights
-from mercer.runtime.shared_docs import shared_docs
 
 # Every labelling of so many points trains the learner.
 _MOST_POINTS = 16
 
-LossName = Literal["zero_one", "hinge", "ramp", "squared"]
-_LOSSES = ("zero_one", "hinge", "ramp", "squared")
+LossName = Literal["zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"]
+_WITH_MARGIN = ("zero_one", "hinge", "ramp")
+_OTHERS: dict[str, Loss] = {
+    "squared": Squared(),
+    "squared_hinge": SquaredHinge(),
+    "logistic": Logistic(),
+    "huber": Huber(),
+}
 
 
-@shared_docs
-def losses(y: ArrayLike, f: ArrayLike, *, loss: LossName, target_margin: float = 1.0) -> Floats:
-    """The loss of each sample with target y (a label, or a number for "squared") and value f(x).
-
-    Parameters
-    ----------
-    %(loss of each)s
-    %(target margin)s
-    """
-    one_of("loss", loss, _LOSSES)
+def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_margin: float = 1.0) -> Floats:
+    """The loss of each sample with target y (a label, or a number for regression) and value f(x)."""
     gamma = positive("target_margin", target_margin)
+    if isinstance(loss, str):
+        one_of("loss", loss, (*_WITH_MARGIN, *_OTHERS))
+    elif not callable(getattr(loss, "value", None)):
+        raise TypeError(
+            f"loss={loss!r} must be a name, or an object with value(y, f) such as those of mercer.losses, "
+            "for example mercer.losses.Huber(2.0)"
+        )
+    if loss not in _WITH_MARGIN and gamma != 1:
+        raise ValueError(f"target_margin={gamma:g} is for the losses {', '.join(_WITH_MARGIN)}, not for {loss!r}")
+    rule: Any = _OTHERS.get(loss) if isinstance(loss, str) else loss
     values = np.asarray(f, dtype=np.float64)
-    targets = np.asarray(y, dtype=np.float64) if loss == "squared" else read_signs(y)
+    labelled = rule is None or getattr(rule, "kind", None) == "classification"
+    targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
     if targets.shape != values.shape or targets.ndim != 1 or len(targets) == 0:
         raise ValueError(
             f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
         )
     if not np.isfinite(values).all() or not np.isfinite(targets).all():
         raise ValueError("y and f must be finite: a value that is no number has no loss")
-    if loss == "squared":
-        return np.asarray((targets - values) ** 2)
+    if rule is not None:
+        return _values_of(rule, targets, values)
     if loss == "zero_one":
         return np.asarray((values >= 0) != (targets > 0), dtype=np.float64)
     hinge = np.maximum(0.0, gamma - targets * values) / gamma
     return np.minimum(1.0, hinge) if loss == "ramp" else hinge
 
 
-@shared_docs
+def _values_of(rule: Any, y: Floats, f: Floats) -> Floats:
+    """ℓ(y, f) of each sample; of a loss of combinations, such as `Pairwise`, that of each of them."""
+    if hasattr(rule, "combine"):
+        A, y = rule.combine(y)
+        f = np.asarray(A @ f, dtype=np.float64)
+        if len(f) == 0:
+            raise ValueError(f"loss={rule!r} combines no values of these targets: it has no mean; give others")
+    found = np.asarray(rule.value(y, f), dtype=np.float64)
+    if found.shape != f.shape:
+        raise ValueError(f"loss={rule!r} must give a number for each of {len(f)} values, not the shape {found.shape}")
+    return found
+
+
 def risk(
-    y: ArrayLike, f: ArrayLike, *, loss: LossName, target_margin: float = 1.0, sample_weight: ArrayLike | None = None
-) -> float:
-    """The empirical risk: the mean loss, by weight if samples have one.
-
-    Parameters
-    ----------
-    %(loss of each)s
-    %(target margin)s
-    %(weight in the mean)s
-
-    Examples
-    --------
-    >>> from mercer.theory import risk
-    >>> y, f = [1, 1, -1, -1], [2.0, 0.5, -3.0, 1.0]
-    >>> risk(y, f, loss="zero_one"), risk(y, f, loss="hinge"), risk(y, f, loss="ramp")
-    (0.25, 0.625, 0.375)
-    >>> risk(y, f, loss="hinge", target_margin=0.5)
-    0.75
-    """
-    each = losses(y, f, loss=loss, target_margin=target_margin)
-    return float(each.mean() if sample_weight is None else weights("sample_weight", sample_weight, len(each)) @ each)
-
-
-@shared_docs
-def regularised_risk(
     y: ArrayLike,
     f: ArrayLike,
     *,
-    loss: LossName,
-    norm: float,
-    theta: float,
+    loss: LossName | Loss,
     target_margin: float = 1.0,
+    power: float = 1.0,
+    norm: float | None = None,
+    theta: float | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """The empirical risk plus ϑ‖f‖²; a soft-margin machine with the price C minimises it at ϑ = 1/(2Cn).
+    """The empirical risk: the mean loss; with `norm` and `theta` the regularised risk, mean loss + ϑ‖f‖².
 
-    Parameters
-    ----------
-    %(loss of each)s
-    norm : float
-        ‖f‖ in the kernel's space.
-    theta : float
-        ϑ: the price of ‖f‖².
-    %(target margin)s
-    %(weight in the mean)s
-
-    Examples
-    --------
-    >>> from mercer.theory import regularised_risk
-    >>> regularised_risk([1, -1], [2.0, -0.5], loss="hinge", norm=2.0, theta=0.25)
-    1.25
-    """
-    price = not_negative("theta", theta) * not_negative("norm", norm) * norm
-    return risk(y, f, loss=loss, target_margin=target_margin, sample_weight=sample_weight) + price
-
-
-def most_likely_variance(y: ArrayLike, f: ArrayLike) -> float:
-    """σ² for which the targets y are most likely around the values f: the mean of the squared residuals.
+    A soft-margin machine with C minimises the regularised hinge risk at ϑ = 1/(2Cn). The loss of one sample is its risk
+    alone.
 
     Parameters
     ----------
     y : array
-        Targets.
+        Labels of two classes, of which the larger is the positive one as in `SVC`, or numbers for a loss of regression.
     f : array
-        The function at their samples.
+        f(x) of each sample.
+    loss : {"zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"} or object
+        A name, or any loss of `mercer.losses`, or an object of your own with value(y, f) and `kind`.
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough for "hinge" and "ramp".
+    power : float, default=1.0
+        σ > 0: each loss is raised to it, with 0^σ = 0. The hinge gives the mean of ξ^σ, which tends to the share of
+        samples with slack as σ falls to 0.
+    norm : float, optional
+        ‖f‖ in the kernel's space.
+    theta : float, optional
+        ϑ: the factor of ‖f‖².
+    sample_weight : array, optional
+        The weight of each sample in the mean.
 
     Examples
     --------
-    >>> from mercer.theory import most_likely_variance
-    >>> most_likely_variance([1.0, 2.0], [1.5, 2.5])
-    0.25
+    >>> from mercer.losses import Huber
+    >>> from mercer.theory import risk
+    >>> y, f = [1, 1, -1, -1], [2.0, 0.5, -3.0, 1.0]
+    >>> risk(y, f, loss="zero_one"), risk(y, f, loss="hinge"), risk(y, f, loss="ramp")
+    (0.25, 0.625, 0.375)
+    >>> risk(y, f, loss="hinge", target_margin=0.5), risk(y, f, loss=Huber(0.5))
+    (0.75, 0.53125)
+    >>> risk([1, -1], [2.0, -0.5], loss="hinge", norm=2.0, theta=0.25)  # 0.25 + 0.25·2²
+    1.25
+    >>> [risk([1, 1, -1, -1], [2.0, 0.75, 3.0, -2.0], loss="hinge", power=power) for power in (1.0, 0.5)]
+    [1.0625, 0.625]
     """
-    return float(losses(y, f, loss="squared").mean())
+    if (norm is None) != (theta is None):
+        raise ValueError(f"norm={norm!r} and theta={theta!r}: the regularised risk needs both, the plain one neither")
+    each = sample_losses(y, f, loss=loss, target_margin=target_margin) ** positive("power", power)
+    if sample_weight is None:
+        mean = float(each.mean())
+    elif hasattr(loss, "combine"):
+        raise ValueError(f"loss={loss!r} is not a sum over samples, so that samples have no weight in it")
+    else:
+        mean = float(weights("sample_weight", sample_weight, len(each)) @ each)
+    if norm is None or theta is None:
+        return mean
+    return mean + not_negative("theta", theta) * not_negative("norm", norm) * norm
 
 
 def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
@@ -153,7 +161,8 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
     y, f : arrays of n numbers, or of n rows of numbers
         Targets, and the function at their samples; several outputs are independent.
     variance : float > 0, or one for each output
-        σ² of the noise.
+        σ² of the noise. The targets are most likely with the mean of the squared residuals,
+        ``risk(y, f, loss="squared")``.
 
     Examples
     --------
@@ -172,7 +181,7 @@ def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
         columns = zip(targets.T, values.T, each.tolist(), strict=True)
         return sum(log_likelihood(one, other, variance=spread) for one, other, spread in columns)
     spread = positive("variance", variance)
-    squares = losses(y, f, loss="squared")
+    squares = sample_losses(y, f, loss="squared")
     return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
 
 

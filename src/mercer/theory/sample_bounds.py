@@ -11,9 +11,9 @@ last line is the theorem. Planes with a bias are planes through the origin in d 
 
 How many samples are enough, and what regularisation costs in expectation (Shalev-Shwartz):
 
-    hard margin   m ≥ 8/ε² (2(R/γ)² + ln(2/δ))              error at most ε with probability 1 − δ
-    soft margin   E L(A(S)) ≤ L(u) + λ‖u‖² + 2R²/(λm)       for every u; A minimises λ‖w‖² + hinge risk
-    best λ        √(2R²/(B²m))                              excess √(8R²B²/m) over the best w with ‖w‖ ≤ B
+    hard margin   n ≥ 8/ε² (2(R/γ)² + ln(2/δ))              error at most ε with probability 1 − δ
+    soft margin   E L(A(S)) ≤ L(u) + ϑ‖u‖² + 2R²/(ϑn)       for every u; A minimises ϑ‖w‖² + hinge risk
+    best ϑ        √(2R²/(B²n))                              excess √(8R²B²/n) over the best w with ‖w‖ ≤ B
 
 R is the largest ‖φ(x)‖, and the machine has no bias.
 """
@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats
-from mercer.parameters import finite, integer, not_negative, positive, share
+from mercer.parameters import finite, integer, not_negative, one_of, positive, share
 from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, UNSEEN, Assumption, Bound, deviation, length, log_inverse, numbers, summed
 
@@ -147,33 +147,18 @@ def glivenko_cantelli(n: int, *, delta: float = 0.05) -> Bound:
     Parameters
     ----------
     %(n and delta)s
+
+    Examples
+    --------
+    >>> from scipy.stats import ks_1samp  # whose statistic is sup |F_n − F|, here of a uniform law
+    >>> from mercer.theory import glivenko_cantelli
+    >>> sample = [0.25, 0.5, 0.75]
+    >>> bool(ks_1samp(sample, lambda t: t).statistic <= glivenko_cantelli(len(sample)).value)
+    True
     """
     terms = {"√(ln(2/δ)/2n)": deviation(n, delta, 2)}
     source = "Dvoretzky, Kiefer and Wolfowitz 1956; Massart 1990"
     return summed("sup |F_n − F|", terms, (IID,), delta, 1.0, source)
-
-
-def distance_of_distributions(sample: ArrayLike, distribution: Callable[[Floats], ArrayLike]) -> float:
-    """sup over t of |F_n(t) − F(t)|, F_n from the sample and F a continuous distribution function.
-
-    Parameters
-    ----------
-    sample : array
-        Numbers.
-    distribution : callable
-        F, which maps an array to the probabilities of values up to each entry.
-
-    Examples
-    --------
-    >>> from mercer.theory import distance_of_distributions
-    >>> distance_of_distributions([0.25, 0.5, 0.75], lambda t: t)  # against the uniform one
-    0.25
-    """
-    values = np.sort(np.asarray(sample, dtype=np.float64))
-    if values.ndim != 1 or len(values) == 0:
-        raise ValueError(f"sample must be numbers, at least one, not of shape {values.shape}")
-    F, n = np.asarray(distribution(values), dtype=np.float64), len(values)
-    return float(max(np.max(np.arange(1, n + 1) / n - F), np.max(F - np.arange(n) / n)))
 
 
 def _check_counts(errors: int, n: int, delta: float) -> None:
@@ -202,10 +187,10 @@ def _largest(holds: Callable[[float], bool], lowest: float) -> float:
     return high
 
 
-def dichotomies(d: int, n: int) -> int:
+def dichotomies(d: int, n: int, *, bound: Literal["factorial", "power"] | None = None) -> int | float:
     """The growth function Φ(d, n): in how many ways planes through the origin can label n points in general position.
 
-    It is 2^n for d ≥ n.
+    It is 2^n for d ≥ n. For n ≥ 3 and d ≤ n there is a chain of bounds, Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d.
 
     Parameters
     ----------
@@ -213,31 +198,25 @@ def dichotomies(d: int, n: int) -> int:
         The number of dimensions.
     n : int
         The number of points.
+    bound : {"factorial", "power"}, optional
+        Give 3 n^(d−1)/(d−1)!, or n^d, instead of Φ. Needs n ≥ 3 and d ≤ n: beyond, Φ = 2^n may be larger.
 
     Examples
     --------
     >>> from mercer.theory import dichotomies
     >>> [dichotomies(d, 5) for d in range(1, 7)]
     [2, 10, 22, 30, 32, 32]
+    >>> dichotomies(3, 5), dichotomies(3, 5, bound="factorial"), dichotomies(3, 5, bound="power")
+    (22, 37.5, 125)
     """
     integer("d", d, 1, "the number of dimensions")
     integer("n", n, 1, "the number of points")
-    return 2 * sum(math.comb(n - 1, i) for i in range(min(d, n)))
-
-
-def dichotomies_chain(d: int, n: int) -> tuple[int, float, int]:
-    """Φ(d, n) ≤ 3 n^(d−1)/(d−1)! ≤ n^d, for n ≥ 3 and d ≤ n; beyond, the middle may be smaller than Φ = 2^n.
-
-    Parameters
-    ----------
-    d : int
-        The number of dimensions.
-    n : int
-        The number of points, at least 3 and d.
-    """
+    if bound is None:
+        return 2 * sum(math.comb(n - 1, i) for i in range(min(d, n)))
+    one_of("bound", bound, ("factorial", "power"))
     if not 3 <= n >= d:
         raise ValueError(f"the chain of bounds holds for n ≥ 3 points in d ≤ n dimensions, not for d={d}, n={n}")
-    return dichotomies(d, n), 3 * n ** (d - 1) / math.factorial(d - 1), n**d
+    return 3 * n ** (d - 1) / math.factorial(d - 1) if bound == "factorial" else int(n**d)
 
 
 @shared_docs
@@ -339,9 +318,12 @@ def hard_margin_samples(epsilon: float, radius: float, margin: float, *, delta: 
     return _counted(8.0 / small / small * (2.0 * ratio * ratio + log_inverse(delta, 2.0)))
 
 
-@shared_docs
-def soft_margin_expectation(risk: float, norm: float, theta: float, radius: float, m: int) -> Bound:
-    """The expected hinge risk of the machine trained on m samples, from the true hinge risk of any w and its norm.
+def soft_margin_expectation(risk: float, norm: float, radius: float, n: int, *, theta: float | None = None) -> Bound:
+    """The expected hinge risk of the machine trained on n samples, from the true hinge risk of any u and its norm.
+
+    E L ≤ L(u) + ϑ‖u‖² + 2R²/(ϑn). At the best ϑ the last two terms are equal, and the machine errs in expectation by at
+    most √(8R²‖u‖²/n) more than the hinge risk of u. The proof needs that w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most
+    ‖φ(x)‖ ≤ R times as much as w.
 
     Parameters
     ----------
@@ -349,75 +331,63 @@ def soft_margin_expectation(risk: float, norm: float, theta: float, radius: floa
         L(u): the true hinge risk of any u.
     norm : float
         ‖u‖.
-    theta : float
-        ϑ of the machine, which minimises (1/m) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. The lecture writes λ,
-        which is not `lam`, the factor beside a sum of losses.
-    %(radius)s
-    m : int
+    radius : float
+        R: the largest ‖φ(x)‖.
+    n : int
         The number of samples.
+    theta : float, optional
+        ϑ of the machine, which minimises (1/n) Σ hinge + ϑ‖w‖²: `SVC(theta=…, bias=False)`. By default
+        ``best_theta(radius, norm, n)``. The lecture writes λ, which is not `lam`, the factor beside a sum of losses.
+
+    Examples
+    --------
+    >>> from mercer.theory import soft_margin_expectation
+    >>> bound = soft_margin_expectation(0.1, norm=2.0, radius=1.0, n=3200)  # √(8·4/3200) = 0.1
+    >>> round(bound.value, 9), [round(value, 9) for value in bound.terms.values()]
+    (0.2, [0.1, 0.05, 0.05])
     """
-    integer("m", m, 1, "the number of samples")
+    integer("n", n, 1, "the number of samples")
+    theta = best_theta(radius, norm, n) if theta is None else positive("theta", theta)
     terms = {
         "L(u)": not_negative("risk", risk),
-        "ϑ‖u‖²": positive("theta", theta) * not_negative("norm", norm) * norm,
-        "2R²/(ϑm)": 2.0 * not_negative("radius", radius) / theta * radius / m,
+        "ϑ‖u‖²": theta * not_negative("norm", norm) * norm,
+        "2R²/(ϑn)": 2.0 * not_negative("radius", radius) / theta * radius / n,
     }
     return summed("the expected hinge risk", terms, _SOFT_MARGIN, None, None, _SOURCE)
 
 
-@shared_docs
-def best_theta(radius: float, B: float, m: int) -> float:
-    """ϑ = √(2R²/(B²m)), which makes the last two terms of `soft_margin_expectation` equal for ‖u‖ = B.
+def best_theta(radius: float, norm: float, n: int) -> float:
+    """ϑ = √(2R²/(B²n)), which makes the last two terms of `soft_margin_expectation` equal for ‖u‖ = B.
 
     The machine is `SVC(theta=best_theta(…), bias=False)`.
 
     Parameters
     ----------
-    %(radius, B and m)s
+    radius : float
+        R: the largest ‖φ(x)‖.
+    norm : float
+        B: the largest ‖w‖.
+    n : int
+        The number of samples.
     """
-    integer("m", m, 1, "the number of samples")
-    return math.sqrt(2.0 / m) * positive("radius", radius) / positive("B", B)
+    integer("n", n, 1, "the number of samples")
+    return math.sqrt(2.0 / n) * positive("radius", radius) / positive("norm", norm)
 
 
 @shared_docs
-def soft_margin_excess(radius: float, B: float, m: int) -> Bound:
-    """√(8R²B²/m): how much more than the best w with ‖w‖ ≤ B the machine with the best ϑ errs, in expectation.
-
-    Parameters
-    ----------
-    %(radius, B and m)s
-    """
-    integer("m", m, 1, "the number of samples")
-    value = math.sqrt(8.0 / m) * not_negative("radius", radius) * not_negative("B", B)
-    quantity = "expected error − best hinge risk"
-    return summed(quantity, {"√(8R²B²/m)": value}, _SOFT_MARGIN, None, 1.0, _SOURCE)
-
-
-@shared_docs
-def soft_margin_samples(epsilon: float, radius: float, B: float) -> int:
-    """How many samples bring that excess to ε: 8R²B²/ε².
+def soft_margin_samples(epsilon: float, radius: float, norm: float) -> int:
+    """How many samples bring the excess √(8R²B²/n) of `soft_margin_expectation` to ε: 8R²B²/ε².
 
     Parameters
     ----------
     epsilon : float
-        The error to be reached, between 0 and 1.
+        The excess to be reached, between 0 and 1.
     %(radius)s
-    B : float
-        The largest ‖w‖.
+    norm : float
+        B: the largest ‖w‖.
     """
-    ratio = positive("radius", radius) * positive("B", B) / share("epsilon", epsilon)
+    ratio = positive("radius", radius) * positive("norm", norm) / share("epsilon", epsilon)
     return _counted(8.0 * ratio * ratio)
-
-
-@shared_docs
-def hinge_lipschitz(radius: float) -> float:
-    """R: w ↦ max(0, 1 − y⟨w, φ(x)⟩) changes by at most ‖φ(x)‖ ≤ R times as much as w.
-
-    Parameters
-    ----------
-    %(radius)s
-    """
-    return not_negative("radius", radius)
 
 
 def _counted(enough: float) -> int:
