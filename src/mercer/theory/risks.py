@@ -133,7 +133,7 @@ def risk(
     >>> risk(y, f, loss="zero_one"), risk(y, f, loss="hinge"), risk(y, f, loss="ramp")
     (0.25, 0.625, 0.375)
     >>> risk(y, f, loss="hinge", target_margin=0.5), risk(y, f, loss=Huber(0.5))
-    (0.75, 0.53125)
+    (0.75, 0.5625)
     >>> risk([1, -1], [2.0, -0.5], loss="hinge", norm=2.0, theta=0.25)  # 0.25 + 0.25·2²
     1.25
     >>> [risk([1, 1, -1, -1], [2.0, 0.75, 3.0, -2.0], loss="hinge", power=power) for power in (1.0, 0.5)]
