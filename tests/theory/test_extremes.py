@@ -74,6 +74,15 @@ def test_balls_of_any_size(size):
     assert theory.enclosing_ball(K, kernel="precomputed").radius == pytest.approx(size * one.radius, rel=1e-9)
 
 
+@pytest.mark.parametrize("centre", ["best", "origin"])
+def test_a_ball_beyond_float64_is_refused(centre):
+    with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="overflows"):
+        theory.enclosing_ball(1e200 * X, kernel=Linear(), centre=centre)
+    with pytest.raises(ValueError, match="centre='mean'"):
+        theory.enclosing_ball(X, kernel=Linear(), centre="mean")
+    assert theory.enclosing_ball(np.zeros((3, 2)), kernel=Linear(), centre="origin").radius_bounds == (0.0, 0.0)
+
+
 def test_an_interval_of_width_one_may_lie_anywhere():
     assert not theory.hoeffding(5.2, 1000, delta=0.05).vacuous
     assert theory.hoeffding(0.99, 10, delta=0.05).vacuous
