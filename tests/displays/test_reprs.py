@@ -52,7 +52,7 @@ def test_every_display_has_it():
     [
         lambda: theory.hoeffding(0.1, n=1000, delta=0.05),
         lambda: theory.enclosing_ball(X),
-        lambda: theory.iteration_path(X, y, n_steps=50),
+        lambda: theory.iteration_path(X, y, max_iter=50),
         lambda: paths.xi_alpha(MODEL, X, y),
     ],
 )

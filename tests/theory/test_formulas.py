@@ -203,6 +203,7 @@ def test_finite_classes(n_functions, n):
     found = theory.finite_complexity(table)
     assert found.value <= theory.finite_complexity_bound(n_functions, n).value + 3 * found.standard_error
     near(found.bound.value, theory.finite_complexity_bound(n_functions, n).value)  # values ±1 have the mean square 1
+    assert found.bound.applies is True
     half = theory.finite_complexity(0.5 * table)
     near(half.bound.value, 0.5 * found.bound.value)
     near(theory.finite_complexity_bound(n_functions, n).value, 2 * (2 * ln(2 * n_functions) / n).sqrt())

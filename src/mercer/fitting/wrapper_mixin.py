@@ -168,7 +168,7 @@ class ModelMethods:
         Returns
         -------
         Insight
-            Print it. For several planes or outputs a list, one for each.
+            Print it; `mercer.theory.insight` says what it holds. For several planes or outputs a list, one for each.
         """
         from mercer.theory import insight
 
