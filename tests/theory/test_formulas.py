@@ -108,6 +108,7 @@ def test_risks_of_any_loss():
     [
         ({"loss": "absolute"}, ValueError, "loss='absolute'"),
         ({"loss": 3.0}, TypeError, "mercer.losses.Huber"),
+        ({"loss": losses.Huber}, TypeError, "must be a name, or an object"),
         ({"loss": "squared", "target_margin": 0.5}, ValueError, "target_margin=0.5 is for the losses"),
         ({"loss": "hinge", "norm": 1.0}, ValueError, "needs both"),
         ({"loss": "hinge", "theta": 1.0}, ValueError, "needs both"),
@@ -244,6 +245,9 @@ def test_the_chain_of_bounds():
             near(second, Decimal(3 * n ** (d - 1)) / math.factorial(d - 1))
     with pytest.raises(ValueError, match="d ≤ n dimensions, not for d=10, n=3"):
         theory.dichotomies(10, 3, bound="power")
+    with pytest.raises(ValueError, match="beyond float64 for d=900, n=2000"):
+        theory.dichotomies(900, 2000, bound="factorial")
+    assert theory.dichotomies(900, 2000) <= theory.dichotomies(900, 2000, bound="power")
     assert 3 * 3**9 / math.factorial(9) < theory.dichotomies(10, 3)  # why not
     assert theory.dichotomies(1, 2) > 3 * 2**0 / math.factorial(0) - 2  # and n^d needs n ≥ 3 for d = 1
     assert theory.dichotomies(1, 2) <= 3

@@ -51,7 +51,7 @@ def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_m
     gamma = positive("target_margin", target_margin)
     if isinstance(loss, str):
         one_of("loss", loss, (*_WITH_MARGIN, *_OTHERS))
-    elif not callable(getattr(loss, "value", None)):
+    elif isinstance(loss, type) or not callable(getattr(loss, "value", None)):
         raise TypeError(
             f"loss={loss!r} must be a name, or an object with value(y, f) such as those of mercer.losses, "
             "for example mercer.losses.Huber(2.0)"

@@ -216,7 +216,14 @@ def dichotomies(d: int, n: int, *, bound: Literal["factorial", "power"] | None =
     one_of("bound", bound, ("factorial", "power"))
     if not 3 <= n >= d:
         raise ValueError(f"the chain of bounds holds for n ≥ 3 points in d ≤ n dimensions, not for d={d}, n={n}")
-    return 3 * n ** (d - 1) / math.factorial(d - 1) if bound == "factorial" else int(n**d)
+    if bound == "power":
+        return int(n**d)
+    try:
+        return float(3 * n ** (d - 1) / math.factorial(d - 1))
+    except OverflowError:
+        raise ValueError(
+            f"3 n^(d−1)/(d−1)! is beyond float64 for d={d}, n={n}; Φ itself is an integer of any size: leave bound out"
+        ) from None
 
 
 @shared_docs
