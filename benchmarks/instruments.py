@@ -57,7 +57,7 @@ def _watched(fit: Callable[[], Any]) -> tuple[dict[str, float], Gram, np.ndarray
 
     certified = mercer.solvers.dual.certified
     with (
-        mock.patch.object(certified, "certify", watch("certificate", certified.certify)),
+        mock.patch.object(certified, "certify_dual", watch("certificate", certified.certify_dual)),
         mock.patch.dict(mercer.solvers.SOLVERS, auto=watch("loop", certified.solve_certified)),
     ):
         begin = time.perf_counter()

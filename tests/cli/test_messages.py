@@ -122,9 +122,9 @@ def test_an_option_before_any_command(words, capsys):
 
 
 def test_ctrl_c_while_libraries_are_loaded(monkeypatch, capsys):
-    def interrupted():
+    def interrupted(module):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mercer.cli.main.import_scikit_learn", interrupted)
+    monkeypatch.setattr("mercer.cli.main.import_module", interrupted)
     run("train", code=130)
     assert capsys.readouterr().err == "mercer: interrupted\n"

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercer import SVC, SVR
-from mercer.paths import estimates, leave_one_out, radius_margin, span_bound, span_estimate, xi_alpha
+from mercer import SVC, SVR, leave_one_out
+from mercer.paths import estimates, radius_margin, span_bound, span_estimate, xi_alpha
 from mercer.paths.estimates import ball_square
 from mercer.paths.exact_solution import exact_solutions
 from mercer.solvers.active_set.homotopy import FREE, path_at

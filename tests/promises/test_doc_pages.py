@@ -116,7 +116,7 @@ def test_every_file_that_a_comment_names_exists():
 
 def test_the_reference_lists_every_public_name():
     listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
-    assert set(mercer.__all__) <= listed
+    assert {name for name in mercer.__all__ if not inspect.ismodule(getattr(mercer, name))} <= listed
     assert set(kernels.__all__) <= listed
 
 

@@ -43,6 +43,7 @@ def test_extras():
 
 def test_floors():
     floors = {"numpy": "2.0", "scipy": "1.15", "scikit-learn": "1.9", "joblib": "1.4", "threadpoolctl": "3.5"}
+    floors |= {"lazy_loader": "0.4"}
     assert PROJECT["dependencies"] == [f"{name}>={version}" for name, version in floors.items()]
     assert PROJECT["requires-python"] == ">=3.11"
 

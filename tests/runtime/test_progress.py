@@ -29,8 +29,6 @@ from mercer.errors import MissingExtraError
 def missing(*_):
     raise MissingExtraError
 progress.require = missing
-from mercer.cli.quick_start import import_scikit_learn
-import_scikit_learn()
 from mercer.fitting.pipeline.machine import Machine
 fit = Machine.fit
 def told(self, *data):

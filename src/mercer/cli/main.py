@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 
 import mercer
 from mercer.cli.libsvm.flags import translate
-from mercer.cli.quick_start import import_scikit_learn
 from mercer.cli.terminal import (
     EXIT_CODES,
     WithExamples,
@@ -91,8 +90,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _main(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    if words and words[0] in _COMMANDS.keys() - {"install-libsvm-names"} and not {"-h", "--help"} & {*words}:
-        import_scikit_learn()  # before a command's own imports do
     parser, commands = _parser(words[0] if words else "")
     own = commands.get(words[0]) if words else None
     if own is not None and own.get_default("one_line_usage"):

@@ -17,7 +17,7 @@ from mercer.kernels.per_feature import ANOVA, Intersection, Spline
 from mercer.kernels.radial import Gaussian, Matern, RationalQuadratic
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.strings import Mismatch, Spectrum, Subsequences, Substrings
-from mercer.runtime.on_demand import suggesting
+from mercer.runtime.missing_names import missing_name
 
 __all__ = [
     "ANOVA",
@@ -65,4 +65,6 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that may be there
-    __getattr__ = suggesting(__name__, __all__)
+
+    def __getattr__(name: str) -> object:
+        raise missing_name(__name__, name, __all__)

@@ -1,30 +1,13 @@
-"""Solutions for every C, and for every sample left out."""
+"""Solutions for every C, and estimates of the leave-one-out error."""
 
-from typing import TYPE_CHECKING
+from lazy_loader import attach_stub
 
-from mercer.runtime.on_demand import on_demand
+from mercer.runtime.missing_names import missing_name
 
-__all__ = [
-    "CPath",
-    "Estimate",
-    "LeaveOneOutResult",
-    "leave_one_out",
-    "radius_margin",
-    "span_bound",
-    "span_estimate",
-    "svm_path",
-    "xi_alpha",
-]
+_import_name, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi
 
-if TYPE_CHECKING:
-    from mercer.held_out.leave_one_out import LeaveOneOutResult, leave_one_out
-    from mercer.paths.c_path import CPath, svm_path
-    from mercer.paths.estimates import Estimate, radius_margin, span_bound, span_estimate, xi_alpha
-else:
-    _HOMES = dict.fromkeys(__all__, "mercer.paths.estimates") | {
-        "CPath": "mercer.paths.c_path",
-        "LeaveOneOutResult": "mercer.held_out.leave_one_out",
-        "leave_one_out": "mercer.held_out.leave_one_out",
-        "svm_path": "mercer.paths.c_path",
-    }
-    __getattr__, __dir__ = on_demand(__name__, _HOMES)
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return _import_name(name)
+    raise missing_name(__name__, name, __all__)

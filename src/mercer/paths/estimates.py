@@ -75,8 +75,8 @@ def xi_alpha(model: Any, X: Any, y: Any, sample_weight: Any = None) -> Estimate:
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
-    >>> from mercer import SVC
-    >>> from mercer.paths import leave_one_out, xi_alpha
+    >>> from mercer import SVC, leave_one_out
+    >>> from mercer.paths import xi_alpha
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> bool(leave_one_out(SVC(), scale(X), y).error <= xi_alpha(SVC(), scale(X), y).error)
     True

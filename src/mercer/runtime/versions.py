@@ -14,7 +14,7 @@ import mercer
 from mercer import _core
 from mercer.runtime.optional import EXTRAS, require
 
-_REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib")
+_REQUIRED = ("numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib", "lazy_loader")
 _OPTIONAL = (*EXTRAS, "pandas", "polars")
 
 

@@ -1,9 +1,8 @@
 """Solvers: functions from a problem and the place of its data to a solution and its certificate."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from mercer.runtime.on_demand import on_demand
+from mercer.solvers import ipop as ipop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.joint.ascent import solve_joint
@@ -25,6 +24,3 @@ JOINT_SOLVERS: dict[str, Solver] = {
 }
 
 __all__ = ["JOINT_SOLVERS", "SOLVERS"]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, {"ipop": "mercer.solvers.ipop"})

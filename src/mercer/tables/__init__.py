@@ -1,8 +1,5 @@
 """Tables as they come: every column of a frame, whatever it holds, as numbers that a kernel machine can learn from."""
 
-from typing import TYPE_CHECKING
+from lazy_loader import attach_stub
 
-from mercer.runtime.on_demand import on_demand
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = on_demand(__name__, {"formula": "mercer.tables.formula"})
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi

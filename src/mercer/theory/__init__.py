@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mercer.runtime.on_demand import suggesting
+from mercer.runtime.missing_names import missing_name
 from mercer.theory.bound import Bound
 from mercer.theory.complexity import (
     ball_complexity,
@@ -82,4 +82,6 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a checker would take every name for one that may be there
-    __getattr__ = suggesting(__name__, __all__)
+
+    def __getattr__(name: str) -> object:
+        raise missing_name(__name__, name, __all__)

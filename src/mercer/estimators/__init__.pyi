@@ -1,0 +1,26 @@
+"""Names of mercer.estimators and their modules."""
+
+from . import regularisation as regularisation
+from . import ridge_path as ridge_path
+from . import transduction as transduction
+from .kernel_machine import KernelMachineClassifier as KernelMachineClassifier
+from .kernel_machine import KernelMachineRegressor as KernelMachineRegressor
+from .linear import LinearSVC as LinearSVC
+from .linear import LinearSVR as LinearSVR
+from .mkl import MKLClassifier as MKLClassifier
+from .mkl import MKLRegressor as MKLRegressor
+from .novelty import SVDD as SVDD
+from .novelty import OneClassSVM as OneClassSVM
+from .nu_svc import NuSVC as NuSVC
+from .nystrom_rls import NystromRLS as NystromRLS
+from .nystrom_rls import NystromRLSClassifier as NystromRLSClassifier
+from .pegasos import PegasosSVC as PegasosSVC
+from .ranking import RankSVM as RankSVM
+from .ridge_path import RLSClassifierCV as RLSClassifierCV
+from .ridge_path import RLSRegressorCV as RLSRegressorCV
+from .rls import RLSClassifier as RLSClassifier
+from .rls import RLSRegressor as RLSRegressor
+from .svc import SVC as SVC
+from .svr import SVR as SVR
+from .svr import NuSVR as NuSVR
+from .svr import QuantileSVR as QuantileSVR
