@@ -13,7 +13,7 @@ TEXT = """One line.
     ----------
     x : float
         A number.
-    %(radius, B and m)s
+    %(trace and n)s
     """
 
 
@@ -25,9 +25,8 @@ def test_paragraphs_are_indented_as_their_place_is(depth):
     first, _, rest = TEXT.partition("\n")
     thing.__doc__ = first + "\n" + textwrap.indent(textwrap.dedent(rest), " " * depth)
     lines = inspect.getdoc(shared_docs(thing)).splitlines()
-    assert lines[-8:-6] == ["x : float", "    A number."]
     assert lines[-6:] == [
-        *("radius : float", "    R: the largest ‖φ(x)‖."),
-        *("B : float", "    The largest ‖w‖."),
-        *("m : int", "    The number of samples."),
+        *("x : float", "    A number."),
+        *("trace : float", "    tr K = Σ k(x_i, x_i)."),
+        *("n : int", "    The number of samples."),
     ]
