@@ -92,18 +92,20 @@ def solve_by_rows(
     if start is not None:
         beta = problem.row_coefficients(start, rows.n)
         point = LinearSolution(rows.transposed(beta), 0.0, beta, 0, "converged", "")
-    asked, steps = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0
+    asked, steps, least = replace(stop, gap_tol=min(stop.gap_tol, _FIRST_GAP)), 0, np.inf
     for _ in range(_ROUNDS):
         point, _ = solve_linear(linear, rows, asked, point, shrinking=shrinking)
         steps = max(steps, point.steps)
         late = point.stop_reason == "max_time"  # a correction would take too long
         corrected = linear.balanced(point.beta) if late else nearer(linear, rows, point.w, point.beta)
-        start, u = linear.dual_variables(corrected), rows.gram_product(corrected)
-        certificate = certificate_of(problem, start, u, longest(rows), "optimality", "float64")
+        beta, u = linear.dual_variables(corrected), rows.gram_product(corrected)
+        certificate = certificate_of(problem, beta, u, longest(rows), "optimality", "float64")
         if stop.met(certificate):
-            return Solution(start, steps, "converged", u=u.value), certificate
+            return Solution(beta, steps, "converged", u=u.value), certificate
         if point.stop_reason in ("max_iter", "max_time"):
-            return Solution(start, steps, point.stop_reason, u=u.value), certificate
+            return Solution(beta, steps, point.stop_reason, u=u.value), certificate
+        if certificate.violation < least:
+            start, least = beta, certificate.violation
         if point.stop_reason == "stalled":
             break
         asked = replace(asked, gap_tol=_GAP_FACTOR * asked.gap_tol)
