@@ -1,6 +1,7 @@
 """mercer.certify of models that other libraries fitted, against their problems written out in NumPy."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -216,6 +217,86 @@ def test_the_answer_is_the_models_own():
     assert mercer.certify(model, X, two).gap == np.inf
 
 
+def exact_primal(model, x, y, C):
+    """½w² + ΣC max(0, 1 − y f) of a linear SVC on one feature, in rational numbers."""
+    beta, b = np.asarray(model.dual_coef_)[0].tolist(), Fraction(model.intercept_[0])
+    w = sum((Fraction(c) * Fraction(x[i]) for c, i in zip(beta, model.support_, strict=True)), Fraction(0))
+    losses = (Fraction(C) * max(Fraction(0), 1 - side * (w * Fraction(xi) + b)) for xi, side in zip(x, y, strict=True))
+    return w * w / 2 + sum(losses)
+
+
+def test_primal_is_that_of_the_models_own_coefficients():
+    """Coefficients beside their bounds, or with a sum that is not 0, are not exchanged for feasible ones."""
+    X, two, *_ = drawn(3)
+    x, y = X[:, 0].tolist(), np.where(two == "yes", 1, -1).tolist()
+    for change in (1 + 5e-7, 0.99):
+        model = sklearn.svm.SVC(kernel="linear", tol=1e-10).fit(X[:, :1], y)
+        moved = np.array(model.dual_coef_)
+        moved[0, (moved[0] > 0) | (change > 1)] *= change
+        model.dual_coef_, model.intercept_ = moved, model.intercept_ + 10 * (change < 1)
+        found = mercer.certify(model, X[:, :1], y)
+        assert found.primal >= exact_primal(model, x, y, 1.0)
+        assert found.primal <= float(exact_primal(model, x, y, 1.0)) * (1 + 1e-12)
+        assert np.isinf(found.gap) == (change < 1)
+    model = sklearn.svm.OneClassSVM(nu=0.3, gamma=0.7).fit(X).set_params(nu=0.5)
+    truth, _ = one_class(model, pairwise_kernels(X, metric="rbf", gamma=0.7), None, np.ones(len(X)), None)
+    assert mercer.certify(model, X).primal == pytest.approx(truth, rel=1e-10)
+
+
+def test_coefficients_of_equal_samples_are_added_exactly():
+    y = np.r_[np.ones(600, dtype=int), -np.ones(300, dtype=int)]
+    X = np.full((900, 1), 100.0)
+    for C in (0.1, 0.7, 1 / 3):
+        model = sklearn.svm.SVC(kernel="linear", C=C, class_weight={1: 1, -1: 2}).fit(X, y)
+        for b in (-2.0, 2.0):
+            model.intercept_ = np.array([b])
+            w = sum(map(Fraction, np.asarray(model.dual_coef_)[0].tolist())) * 100
+            sides = ((1, 600 * Fraction(C)), (-1, 600 * Fraction(C)))
+            truth = w * w / 2 + sum(c * max(Fraction(0), 1 - s * (100 * w + Fraction(b))) for s, c in sides)
+            assert mercer.certify(model, X, y).primal >= truth
+
+
+def test_nu_svr_without_a_tube():
+    """Where ε = 0, α_i and α_i* may both be positive, and a model has their difference."""
+    X, _, _, numbers, w = drawn(2)
+    model = sklearn.svm.NuSVR(nu=1.0, gamma=0.7, tol=1e-9).fit(X, numbers, w)
+    checked(
+        mercer.certify(model, X, numbers, sample_weight=w),
+        nu_svr(model, pairwise_kernels(X, metric="rbf", gamma=0.7), numbers, w, 1.0),
+        1e-9,
+    )
+
+
+def test_weights_of_three_classes_in_a_linear_machine():
+    """LIBLINEAR counts a class's weight in its own problem alone; the rest has none there."""
+    X, _, three, _, w = drawn(2)
+    factor = np.array([0.5, 1.0, 3.0])
+    model = sklearn.svm.LinearSVC(tol=1e-10, class_weight=dict(enumerate(factor.tolist())), max_iter=10_000)
+    model.fit(X, three, w)
+    truth = 0.0
+    for k, (v, b) in enumerate(zip(model.coef_, model.intercept_, strict=True)):
+        side = np.where(three == k, 1.0, -1.0)
+        slack = np.maximum(0, 1 - side * (X @ v + b))
+        truth += 0.5 * v @ v + 0.5 * b * b + np.sum(w * np.where(side > 0, factor[k], 1.0) * slack**2)
+    found = mercer.certify(model, X, three, sample_weight=w)
+    assert found.primal == pytest.approx(truth, rel=1e-10)
+    assert found.relative_gap < 1e-6
+
+
+def test_functions_of_two_samples_in_kernel_ridge():
+    X, _, _, numbers, _ = drawn(2)
+
+    def centred(x, z, scale=1.0):
+        return scale * float((x - x.mean()) @ (z - z.mean())) + 1.0
+
+    model = KernelRidge(alpha=0.5, kernel=centred, kernel_params={"scale": 2.0}).fit(X, numbers)
+    inner = X - X.mean(axis=1, keepdims=True)
+    K, c = 2.0 * inner @ inner.T + 1.0, model.dual_coef_
+    found = mercer.certify(model, X, numbers)
+    assert found.primal == pytest.approx(0.5 * c @ K @ c + np.sum((numbers - K @ c) ** 2), rel=1e-9)
+    assert found.relative_gap < 1e-6
+
+
 def test_what_is_around_a_machine_is_taken_off():
     X, two, _, numbers, _ = drawn(4)
     scaled = StandardScaler().fit_transform(X)
@@ -228,11 +309,15 @@ def test_what_is_around_a_machine_is_taken_off():
     z = StandardScaler().fit_transform(numbers[:, None])[:, 0]
     expected = mercer.certify(sklearn.svm.SVR(tol=1e-10).fit(X, z), X, z)
     assert mercer.certify(target, X, numbers).primal == pytest.approx(expected.primal, rel=1e-12)
+    search = GridSearchCV(target, {"regressor__C": [1.0]}).fit(X, numbers)
+    assert mercer.certify(search, X, numbers).primal == pytest.approx(expected.primal, rel=1e-12)
 
 
 def test_sparse_samples_weights_of_zero_and_precomputed_kernels():
     X, two, *_ = drawn(5)
     S = sp.csr_matrix(X)
+    model = sklearn.svm.SVC(tol=1e-10).fit(S.tocoo(), two)
+    assert mercer.certify(model, S.tocoo(), two).primal == mercer.certify(model, S, two).primal
     assert mercer.certify(sklearn.svm.SVC(tol=1e-10).fit(S, two), S, two).relative_gap < 1e-6
     wide = sp.hstack([S, sp.csr_matrix((len(X), 2))], format="csr")[np.r_[: len(X), 0, 0]]  # empty columns, equal rows
     model = sklearn.svm.LinearSVC(tol=1e-10, random_state=0).fit(wide, two[np.r_[: len(X), 0, 0]])
@@ -310,6 +395,52 @@ def test_files(tmp_path):
         found = mercer.certify(path, X, y, C=0.5)
         assert found.primal == pytest.approx(machine.certificate_.primal, rel=1e-9)
         assert found.relative_gap < 1e-6
+
+
+def test_files_of_near_and_equal_samples(tmp_path):
+    """A support vector is the nearest sample, and of equal ones that whose target fits."""
+    svmutil = pytest.importorskip("libsvm.svmutil")
+    X, _, _, numbers, _ = drawn(5)
+    X[1::4] = X[::4][: len(X[1::4])]
+    path = str(tmp_path / "a.model")
+    rows = [dict(enumerate(row, 1)) for row in X.tolist()]
+    for options, given in (("-s 3 -p 0.1", {"C": 1.0, "epsilon": 0.1}), ("-s 4 -n 0.4", {"C": 1.0, "nu": 0.4})):
+        problem = svmutil.svm_problem(numbers.tolist(), rows)
+        model = svmutil.svm_train(problem, svmutil.svm_parameter(f"-q -c 1 -g 0.7 -e 1e-9 {options}"))
+        svmutil.svm_save_model(path, model)
+        assert mercer.certify(path, X, numbers, **given).relative_gap < 1e-5
+    # LIBSVM's file says 2, and samples 0 and 1 are both within eight digits of it.
+    text = "svm_type c_svc\nkernel_type linear\nnr_class 2\ntotal_sv 2\nrho -100000\nlabel 1 -1\nnr_sv 1 1\nSV\n"
+    (tmp_path / "a.model").write_text(text + "1 1:2 \n-1 1:1 \n")
+    near, y = np.array([[2 + 1e-7], [2.0], [1.0]]), [1, 1, -1]
+    assert mercer.certify(path, near, y, C=1.0).primal == pytest.approx(0.5 + 100002.0, abs=1e-8)
+
+
+def test_samples_and_labels_of_another_fit_are_refused():
+    X, two, three, numbers, w = drawn(8)
+    other = np.where(two == "yes", "no", "yes")
+    own = mercer.SVC().fit(X, two)
+    with pytest.raises(ValueError, match="its support vectors have other labels"):
+        mercer.certify(own, X, other)
+    with pytest.raises(ValueError, match="its support vectors are other rows"):
+        mercer.certify(own, 2 * X, two)
+    model = sklearn.svm.SVC().fit(X, three)
+    with pytest.raises(ValueError, match=r"fitted to the classes \[0, 1, 2\], y has \[0, 1, 5\]"):
+        mercer.certify(model, X, np.where(three == 2, 5, three))
+    with pytest.raises(ValueError, match="and the model was fitted to"):
+        mercer.certify(model, np.r_[X, X[:1]], np.r_[three, three[:1]])
+    ridge = KernelRidge().fit(X, numbers)
+    with pytest.raises(ValueError, match="sample 0 has a coefficient and no weight"):
+        mercer.certify(ridge, X, numbers, sample_weight=np.arange(len(X)) > 0)
+    model = sklearn.svm.LinearSVC().fit(X, two)
+    with pytest.raises(ValueError, match="and X has"):
+        mercer.certify(model, np.c_[X, X], two)
+    with pytest.raises(ValueError, match="fit_intercept=False says that there is no bias"):
+        mercer.certify(model.set_params(fit_intercept=False), X, two)
+    weight = np.where(three == 1, 0.0, w)
+    model = sklearn.svm.SVC().fit(X, three, weight)
+    with pytest.raises(ValueError, match="functions in the place of 3"):
+        mercer.certify(model, X, three, sample_weight=weight)
 
 
 def test_errors():

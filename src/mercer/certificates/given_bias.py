@@ -5,11 +5,12 @@ p, so that
 
     P(w, b) = ½β'Kβ + Σ max over t in [lower_i, upper_i] of (p_i − b_g − u_i) t − d_i t²/2  +  Σ_g b_g·total_g
 
-is the primal value of a problem without bias. The dual value is that of a feasible point beside β, as ever.
+is the primal value of a problem without bias. The dual value is that of a feasible point beside β.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,17 +22,31 @@ from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
 
-def certify_with_bias(problem: DualProblem, gram: Provable, beta: Floats, b: Floats) -> Certificate:
-    """Certify (β, b), where b has an entry for each equality and every variable has finite bounds."""
-    proof, _ = certify_dual(problem, gram, beta)
+def certify_with_bias(
+    problem: DualProblem, gram: Provable, beta: Floats, b: Floats, near: Sequence[Floats], missed: float = 0.0
+) -> Certificate:
+    """Certify (β, b), where b has an entry for each equality and every variable has finite bounds.
+
+    `primal` is the value at (β, b) itself, also where β misses its bounds or sums. `dual` is the largest value among
+    the feasible points `near` it, and −∞ where there is none. The caller's own β may differ by the share `missed` of
+    every entry.
+    """
+    proofs = [certify_dual(problem, gram, one)[0] for one in near]
+    # Without a feasible point the residuals are those of β.
+    proof = max(proofs, key=lambda one: one.dual) if proofs else certify_dual(problem, gram, beta)[0]
     p = problem.p - np.append(b, 0.0)[problem.group]  # group −1, without an equality, is the last
     fixed, _ = certify_dual(replace(problem.without_bias(), p=p), gram, beta)
     # p − b is rounded once, and a loss moves by no more than that times the largest |t|.
     most = np.maximum(np.abs(problem.lower), np.abs(problem.upper))
     rounded = gamma(1) * bounded_sum(np.abs(p) * most, 1)
     products = b * problem.totals
-    primal = bounded_sum([fixed.primal, rounded, *products, *(gamma(1) * np.abs(products))], 1)
+    # A change δ of β moves u_i by at most reach_i·Σ reach_j|δ_j|, and ½β'Kβ by Σ reach_i|β_i + δ_i/2| times that sum.
+    reach = gram.reach[problem.row]
+    length = bounded_sum(reach * np.abs(beta), 1)
+    moved = missed * length * (bounded_sum(reach * most, 1) + length) * (1 + gamma(16))
+    primal = bounded_sum([fixed.primal, rounded, moved, *products, *(gamma(1) * np.abs(products))], 1)
     kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}
+    dual = proof.dual if proofs else -np.inf
     # The gap is that of these two values, which a certificate sees to.
-    given = replace(proof, primal=primal, gap=0.0, kkt=kkt, b=tuple(b.tolist()))
+    given = replace(proof, primal=primal, dual=dual, gap=0.0, kkt=kkt, b=tuple(b.tolist()))
     return replace(given, gap=float(np.nextafter(given.gap, np.inf)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -9,19 +10,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Weights, sums_by
+from mercer.arrays import Data, Floats, Indices, Weights, gamma, n_samples, sums_by
 from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.given_bias import certify_with_bias
 from mercer.certificates.linear import certify_linear
-from mercer.estimators.certification.other_libraries import KernelModel, LinearModel, RidgeModel, read_fitted
+from mercer.estimators.certification.other_libraries import (
+    KernelModel,
+    LinearModel,
+    RidgeModel,
+    expect_classes,
+    expect_vectors,
+    read_fitted,
+)
 from mercer.fitting.families.alpha_proof import certificate_of_alpha, near_feasible, own_alpha
 from mercer.fitting.families.dual_machine import DualMachine
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.task import Solutions, Solved, Task
-from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.linear_problem import LinearProblem
@@ -127,6 +135,7 @@ def certify(
     if isinstance(found, RidgeModel):
         return _certify_ridge_model(found, X, y, sample_weight)
     if isinstance(model, DualMachine):
+        _expect_own_samples(model, X, y)
         return certificate_of_alpha(model, X, y, own_alpha(model, X), sample_weight=sample_weight)
     if isinstance(model, Machine):
         raise TypeError(f"{type(model).__name__} is not found through α; its proof is in its certificate_")
@@ -144,7 +153,22 @@ def _unwrapped(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
         changed = model.transformer_.transform(column.reshape(len(column), -1))
         return _unwrapped(model.regressor_, X, changed.reshape(column.shape))
     inside = ask(model)
-    return inside.machine, inside.rows(X), inside.target(y)
+    machine, X, y = inside.machine, inside.rows(X), inside.target(y)
+    return _unwrapped(machine, X, y) if isinstance(machine, TransformedTargetRegressor) else (machine, X, y)
+
+
+def _expect_own_samples(machine: Any, X: Any, y: Any) -> None:
+    """Raise ValueError where the support vectors of a machine of mercer's are other samples, or have other labels."""
+    check_is_fitted(machine, "dual_coef_")
+    rows = np.asarray(machine.support_)
+    if machine.shape_fit_[0] != n_samples(X):
+        raise ValueError(f"X has {n_samples(X)} samples, and the model was fitted to {machine.shape_fit_[0]}")
+    if hasattr(machine, "classes_"):
+        expect_classes(machine.classes_, y)
+        if (np.asarray(y)[rows] != np.repeat(machine.classes_, machine.n_support_)).any():
+            raise ValueError("y is not what the model was fitted to: its support vectors have other labels")
+    if machine.kernel_.accepts == "vectors":
+        expect_vectors(machine, X, rows)
 
 
 # --- machines with support vectors ------------------------------------------------------------------------------------
@@ -178,27 +202,46 @@ def _certify_plane(task: Task[DualProblem], fit: Fit, given: Floats, bias: float
             f"sample {int(np.flatnonzero((row < 0) & (given != 0))[0])} has a coefficient in a problem that it has no "
             "part in: are y and sample_weight those of the fit?"
         )
-    beta = sums_by(row[row >= 0], given[row >= 0], len(task.rows))[problem.row]
+    sums, roundings = _sums_of_equal(row[row >= 0], given[row >= 0], len(task.rows))
+    beta = sums[problem.row]
     if problem.twins:  # the positive and the negative part are the two variables of a sample
         half = len(beta) // 2
         beta = np.r_[np.maximum(beta[:half], 0.0), np.minimum(beta[half:], 0.0)]
-    scale = 1.0
-    if not problem.p.any() and beta.any():  # ν-machines of two sides divide β and b by ρ
+    if len(problem.totals) == 2 and not problem.p.any() and beta.any():  # NuSVC has divided β and b by ρ
         scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
-    near = near_feasible(problem, scale * beta)
-    if not near:
-        return Solved(task, Solution(beta, 0, "converged"), dual.certify_dual(problem, gram, scale * beta)[0])
-    proofs = [(_with_own_bias(problem, gram, one, scale * bias), one) for one in near]
-    proof, beta = min(proofs, key=lambda pair: pair[0].gap)
+        beta, bias, roundings = scale * beta, scale * bias, roundings + 1
+    b = np.full(len(problem.totals), bias)
+    if len(b) == 2:  # ν-machines have b ∓ ρ or b ± ε, and get the best ρ or ε for their b
+        half = _best_half(problem, dual.certify_dual(problem, gram, beta)[1], bias)
+        b = np.array([bias - half, bias + half])
+    complete = _with_both_sides(problem, beta) if problem.twins and len(b) == 2 else beta
+    proof = certify_with_bias(problem, gram, beta, b, near_feasible(problem, complete), gamma(roundings))
     return Solved(task, Solution(beta, 0, "converged"), proof)
 
 
-def _with_own_bias(problem: DualProblem, gram: Provable, beta: Floats, bias: float) -> Certificate:
-    """The certificate at the model's bias; ν-machines have two, b ∓ ρ or b ± ε, and get the best ρ or ε for their b."""
-    if len(problem.totals) == 1:
-        return certify_with_bias(problem, gram, beta, np.array([bias]))
-    half = _best_half(problem, dual.certify_dual(problem, gram, beta)[1], bias)
-    return certify_with_bias(problem, gram, beta, np.array([bias - half, bias + half]))
+def _sums_of_equal(sample: Indices, given: Floats, n: int) -> tuple[Floats, int]:
+    """The given β summed over equal samples, and how often each sum was rounded: once, or not at all."""
+    sums, counts = sums_by(sample, given, n), np.bincount(sample, minlength=n)
+    if counts.max(initial=0) <= 1:
+        return sums, 0
+    parts = np.split(given[np.argsort(sample, kind="stable")], np.cumsum(counts)[:-1])
+    for k in np.flatnonzero(counts > 1).tolist():
+        sums[k] = math.fsum(parts[k].tolist())
+    return sums, 1
+
+
+def _with_both_sides(problem: DualProblem, beta: Floats) -> Floats:
+    """β of NuSVR, of whose α_i and α_i* a model keeps the difference: where ε = 0 both may be positive.
+
+    Adding the same number to both changes the two sums and nothing else, so that they can be what ν asks for.
+    """
+    half = len(beta) // 2
+    missing = float(problem.totals[0] - beta[:half].sum())
+    room = np.minimum(problem.upper[:half] - beta[:half], beta[half:] - problem.lower[half:])
+    if not 0 < missing <= room.sum():
+        return beta
+    added = missing / room.sum() * room
+    return beta + np.r_[added, -added]
 
 
 def _best_half(problem: DualProblem, u: Floats, bias: float) -> float:
@@ -217,6 +260,13 @@ def _best_half(problem: DualProblem, u: Floats, bias: float) -> float:
 
 
 def _certify_linear_model(found: LinearModel, X: Data, y: Any, weight: Weights) -> Certificate:
+    if found.class_weight is not None:
+        parts = []
+        for k, (label, factor) in enumerate(found.class_weight.items()):
+            machine = clone(found.machine).set_params(class_weight={True: factor, False: 1.0})
+            one = LinearModel(machine, found.w[k : k + 1], found.b[k : k + 1])
+            parts.append(_certify_linear_model(one, X, np.asarray(y) == label, weight))
+        return Certificate.total(parts)
     machine = clone(found.machine).set_params(tol=_TOL_OF_HINGE)
     fit = Fit.of(machine, X, y, weight)
     tasks = machine._tasks(fit)
@@ -248,6 +298,9 @@ def _best_beta(problem: LinearProblem, f: Floats) -> Floats:
 def _certify_ridge_model(found: RidgeModel, X: Data, y: Any, weight: Weights) -> Certificate:
     fit = Fit.of(clone(found.machine), X, y, weight)
     merged, gram = fit.merged, fit.gram().proof
+    apart = np.setdiff1d(np.flatnonzero(found.beta.any(axis=1)), merged.rows)
+    if len(apart):
+        raise ValueError(f"sample {apart[0]} has a coefficient and no weight: is sample_weight that of the fit?")
     Y = fit.target.Y[merged.rows]
     if Y.shape[1] != found.beta.shape[1]:
         raise ValueError(f"the model has {found.beta.shape[1]} outputs, and y has {Y.shape[1]}: is y another one?")

@@ -11,12 +11,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from sklearn import kernel_ridge, svm
 from sklearn.base import clone
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, is_sparse
@@ -54,11 +57,16 @@ class KernelModel:
 
 @dataclass(frozen=True)
 class LinearModel:
-    """A linear machine that is not fitted, with a row of w and an entry of b for each problem."""
+    """A linear machine that is not fitted, with a row of w and an entry of b for each problem.
+
+    LIBLINEAR's weights of three and more classes are in `class_weight`: each counts in the problem of its own class
+    against the rest, and the rest has none there.
+    """
 
     machine: Any
     w: Floats
     b: Floats
+    class_weight: dict[Any, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,17 +98,45 @@ def read_fitted(
         (OneClassSVM, svm.OneClassSVM),
     ):
         if isinstance(model, theirs):
-            return _from_support_vectors(ours, model, X, weight)
+            return _from_support_vectors(ours, model, X, y, weight)
     if isinstance(model, svm.LinearSVC):
-        return _from_linear_svc(model)
+        return _from_linear_svc(model, X, y, weight)
     if isinstance(model, svm.LinearSVR):
-        return _from_linear(LinearSVR, model, {})
+        return _from_linear(LinearSVR, model, X, {})
     return _from_kernel_ridge(model, X) if isinstance(model, kernel_ridge.KernelRidge) else None
 
 
-def _from_support_vectors(ours: type, model: Any, X: Any, weight: Any) -> KernelModel:
+def expect_classes(classes: Any, y: Any) -> None:
+    """Raise ValueError where y does not have the classes of a fitted model."""
+    labels = np.unique(np.asarray(y)) if y is not None else np.sort(classes)
+    if not np.array_equal(labels, np.sort(classes)):
+        raise ValueError(f"the model was fitted to the classes {np.asarray(classes).tolist()}, y has {labels.tolist()}")
+
+
+def expect_vectors(model: Any, X: Any, rows: Indices) -> None:
+    """Raise ValueError where these samples are not a fitted model's support vectors."""
+    given, vectors = _dense(_select(X, rows)), _dense(model.support_vectors_)
+    if given.shape != vectors.shape or not (given == vectors).all():
+        raise ValueError(
+            f"X is not what this {type(model).__name__} was fitted to: its support vectors are other rows. Give X, and "
+            "sample_weight, as `fit` had them"
+        )
+
+
+def _expect_functions(found: int, wanted: int) -> None:
+    if found != wanted:
+        raise ValueError(
+            f"the model has {found} functions in the place of {wanted}: scikit-learn leaves out classes whose samples "
+            "have weight 0, and its model is not complete. Fit it without their samples"
+        )
+
+
+def _from_support_vectors(ours: type, model: Any, X: Any, y: Any, weight: Any) -> KernelModel:
     """Read scikit-learn's SVC, NuSVC, SVR, NuSVR or OneClassSVM."""
     check_is_fitted(model, "dual_coef_")
+    if ours in (SVC, NuSVC):
+        expect_classes(model.classes_, y)
+        _expect_functions(len(model.intercept_), len(every_pair(len(model.classes_))))
     numbers = {name: getattr(model, name) for name in _NUMBERS[ours]}
     kernel = {name: getattr(model, name) for name in ("kernel", "degree", "coef0")}
     gamma = getattr(model, "_gamma", model.gamma)  # the number that "scale" and "auto" became
@@ -127,45 +163,55 @@ def _rows_of_vectors(model: Any, X: Any, weight: Any) -> Indices:
     """
     rows = np.asarray(model.support_, dtype=np.intp)
     kept = np.arange(_length(X)) if weight is None else np.flatnonzero(np.asarray(weight, dtype=np.float64) > 0)
-    wrong = f"X is not what this {type(model).__name__} was fitted to"
-    if len(kept) < _length(X) and model.shape_fit_[0] == _length(X) and rows.max(initial=-1) < len(kept):
+    if model.shape_fit_[0] != _length(X):
+        raise ValueError(
+            f"X is not what this {type(model).__name__} was fitted to: it has {_length(X)} samples, and the model was "
+            f"fitted to {model.shape_fit_[0]}"
+        )
+    if len(kept) < _length(X) and rows.max(initial=-1) < len(kept):
         rows = kept[rows]
-    if rows.max(initial=-1) >= _length(X):
-        raise ValueError(f"{wrong}: it has {_length(X)} samples, and one of its support vectors is sample {rows.max()}")
-    vectors = model.support_vectors_
-    if model.kernel == "precomputed" or callable(model.kernel) or not np.prod(np.shape(vectors)):
-        return rows
-    given = _dense(_select(X, rows))
-    if given.shape != vectors.shape or not (given == _dense(vectors)).all():
-        raise ValueError(f"{wrong}: its support vectors are other rows. Give X, and sample_weight, as `fit` had them")
+    if model.kernel != "precomputed" and not callable(model.kernel) and np.prod(np.shape(model.support_vectors_)):
+        expect_vectors(model, X, rows)
     return rows
 
 
-def _from_linear_svc(model: Any) -> LinearModel:
+def _from_linear_svc(model: Any, X: Any, y: Any, weight: Any) -> LinearModel:
+    check_is_fitted(model, "coef_")
+    expect_classes(model.classes_, y)
     if model.penalty != "l2" or model.multi_class != "ovr":
         raise ValueError(
             f"LinearSVC with penalty={model.penalty!r} and multi_class={model.multi_class!r} is a problem that "
             "certify does not know: it takes penalty='l2' and multi_class='ovr'"
         )
-    return _from_linear(LinearSVC, model, {"class_weight": model.class_weight})
+    if model.class_weight is None or len(model.classes_) == 2:
+        return _from_linear(LinearSVC, model, X, {"class_weight": model.class_weight})
+    _expect_functions(len(model.coef_), len(model.classes_))
+    factors = compute_class_weight(model.class_weight, classes=model.classes_, y=np.asarray(y), sample_weight=weight)
+    own = dict(zip(model.classes_.tolist(), factors.tolist(), strict=True))
+    return replace(_from_linear(LinearSVC, model, X, {}), class_weight=own)
 
 
-def _from_linear(ours: type, model: Any, more: dict[str, Any]) -> LinearModel:
+def _from_linear(ours: type, model: Any, X: Any, more: dict[str, Any]) -> LinearModel:
     """Read scikit-learn's LinearSVC or LinearSVR, whose bias is the weight of a feature of value intercept_scaling."""
     check_is_fitted(model, "coef_")
     bias = {"bias": "regularized", "intercept_scaling": model.intercept_scaling} if model.fit_intercept else {}
     numbers = {name: getattr(model, name) for name in _NUMBERS[ours]}
     machine = ours(**numbers, loss=model.loss, **(bias or {"bias": False}), **more)
     w = np.atleast_2d(np.array(model.coef_, dtype=np.float64, order="C"))
-    return LinearModel(machine, w, np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(w)).copy())
+    b = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), len(w)).copy()
+    if b.any() and not model.fit_intercept:
+        raise ValueError(f"fit_intercept=False says that there is no bias, but intercept_ is {b.tolist()}")
+    if w.shape[1] != np.shape(X)[1]:
+        raise ValueError(f"the model has weights of {w.shape[1]} features, and X has {np.shape(X)[1]}")
+    return LinearModel(machine, w, b)
 
 
 def _from_kernel_ridge(model: Any, X: Any) -> RidgeModel:
     check_is_fitted(model, "dual_coef_")
     kernel = {name: getattr(model, name) for name in ("kernel", "degree", "coef0")}
     gamma = model.gamma if model.gamma is not None else 1.0 / np.shape(X)[1]  # scikit-learn's pairwise kernels
-    if callable(model.kernel) and model.kernel_params:
-        raise ValueError("KernelRidge with kernel_params is not known; give it a kernel that needs none")
+    if callable(model.kernel):  # a function of two single samples
+        kernel["kernel"] = partial(pairwise_kernels, metric=model.kernel, **(model.kernel_params or {}))
     beta = np.asarray(model.dual_coef_, dtype=np.float64).reshape(len(model.dual_coef_), -1)
     fitted_to = model.X_fit_
     if np.shape(fitted_to) != np.shape(X) or not (_dense(fitted_to) == _dense(X)).all():
@@ -185,6 +231,12 @@ def _read_file(path: Any, X: Any, y: Any, numbers: dict[str, Any]) -> KernelMode
 
     model = read_model(path)
     if isinstance(model, LiblinearModel):
+        if model.solver_type == "MCSVM_CS":
+            raise ValueError(f"{path} is Crammer and Singer's joint machine, a problem that certify does not know")
+        if model.n_features > np.shape(X)[1]:
+            raise ValueError(f"{path} has weights of {model.n_features} features, and X has {np.shape(X)[1]}")
+        if model.label is not None:
+            expect_classes(model.label, y)
         fitted = model.estimator(np.shape(X)[1])
         machine = _with_numbers(fitted, path, numbers)
         w, b = np.atleast_2d(fitted.coef_), np.atleast_1d(fitted.intercept_)
@@ -197,9 +249,12 @@ def _read_file(path: Any, X: Any, y: Any, numbers: dict[str, Any]) -> KernelMode
     if not isinstance(model, LibsvmModel):
         raise ValueError(f"{path} is not a model of LIBSVM or LIBLINEAR; load it, and give certify the model")
     if model.label is not None:
+        expect_classes(model.label, y)
         model = relabelled(model, sorted(model.label))
     machine = _with_numbers(model.estimator(np.shape(X)[1]), path, numbers)
     rows = model.serials - 1 if model.kernel_type == "precomputed" else _found_rows(model.vectors, X, y, model)
+    if rows.max(initial=-1) >= _length(X):
+        raise ValueError(f"{path} has the support vector {rows.max() + 1}, and X has {_length(X)} rows")
     # LIBSVM's f is positive for the first of a pair; here that of two classes is positive for the second.
     sign = -1.0 if model.label is not None and len(model.label) == 2 else 1.0
     columns = model.coefficients if model.label is None else model.by_pair.toarray()
@@ -223,24 +278,33 @@ def _with_numbers(fitted: Any, path: Any, numbers: dict[str, Any]) -> Any:
 
 
 def _found_rows(vectors: Any, X: Any, y: Any, model: Any) -> Indices:
-    """The sample that each of a file's support vectors is: the nearest one with its label that no other has taken."""
+    """The sample that each of a file's support vectors is: the nearest one with its label that no other has taken.
+
+    Of equal samples of a regression machine those with the largest targets have the largest coefficients.
+    """
     samples, wanted = _dense(X), _dense(vectors)
     wide = np.zeros((len(wanted), samples.shape[1]))
     if wanted.shape[1] > samples.shape[1] and wanted[:, samples.shape[1] :].any():
         raise ValueError(f"the file's support vectors have {wanted.shape[1]} features, and X has {samples.shape[1]}")
     wide[:, : wanted.shape[1]] = wanted[:, : samples.shape[1]]
+    if y is None and model.kind != "one-class":
+        raise ValueError(f"y is None, but the file's machine is one of {model.kind}: give the y that it was trained on")
     labels = None if model.label is None else np.repeat(model.label, model.nr_sv)
+    target = np.asarray(y, dtype=np.float64) if model.kind == "regression" else np.zeros(len(samples))
     free, rows = np.ones(len(samples), dtype=bool), np.empty(len(wide), dtype=np.intp)
-    for k, vector in enumerate(wide):
+    for k in np.argsort(-np.abs(model.coefficients[:, 0]), kind="stable").tolist():
+        vector, sign = wide[k], np.sign(model.coefficients[k, 0])
         able = free if labels is None else free & (np.asarray(y) == labels[k])
-        near = np.abs(samples - vector) <= _DIGITS_OF_FILES * np.abs(vector)
-        places = np.flatnonzero(able & near.all(axis=1))
+        apart = np.abs(samples - vector)
+        places = np.flatnonzero(able & (apart <= _DIGITS_OF_FILES * np.abs(vector)).all(axis=1))
         if len(places) == 0:
             raise ValueError(
                 f"the file's support vector {k + 1} is none of the samples of X: is X what it was trained on?"
             )
-        rows[k] = places[0]
-        free[places[0]] = False
+        distance = apart[places].sum(axis=1)
+        places = places[distance == distance.min()]
+        rows[k] = places[np.argmax(sign * target[places])]
+        free[rows[k]] = False
     return rows
 
 
@@ -256,4 +320,4 @@ def _dense(values: Any) -> Floats:
 
 
 def _select(X: Any, rows: Indices) -> Any:
-    return X[rows] if is_sparse(X) else np.asarray(X)[rows]
+    return X.tocsr()[rows] if is_sparse(X) else np.asarray(X)[rows]
