@@ -362,6 +362,17 @@ def test_mercers_own(classes):
         assert found.dual == pytest.approx(own.dual, rel=1e-9)
 
 
+def test_the_kernel_is_that_of_the_fit():
+    """α = C is optimal under every kernel where C is small, but the function belongs to the kernel of the fit."""
+    X, two, *_ = drawn(6)
+    few = np.r_[np.flatnonzero(two == "yes")[:10], np.flatnonzero(two == "no")[:10]]
+    X, y = X[few], two[few]
+    for machine in (sklearn.svm.SVC, mercer.SVC):
+        model = machine(C=0.01, gamma=0.5, tol=1e-8).fit(X, y)
+        before = mercer.certify(model, X, y)
+        assert mercer.certify(model.set_params(gamma=5.0), X, y).primal == before.primal, machine
+
+
 def test_files(tmp_path):
     from mercer.files.liblinear_estimator import liblinear_from_estimator
     from mercer.files.liblinear_model import write_liblinear_model

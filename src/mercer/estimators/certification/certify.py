@@ -136,7 +136,8 @@ def certify(
         return _certify_ridge_model(found, X, y, sample_weight)
     if isinstance(model, DualMachine):
         _expect_own_samples(model, X, y)
-        return certificate_of_alpha(model, X, y, own_alpha(model, X), sample_weight=sample_weight)
+        trained = clone(model).set_params(kernel=model.kernel_)  # whatever was set after the fit
+        return certificate_of_alpha(trained, X, y, own_alpha(model, X), sample_weight=sample_weight)
     if isinstance(model, Machine):
         raise TypeError(f"{type(model).__name__} is not found through α; its proof is in its certificate_")
     raise TypeError(
