@@ -334,6 +334,20 @@ def test_sparse_samples_weights_of_zero_and_precomputed_kernels():
     assert mercer.certify(called, X, two).relative_gap < 1e-6
 
 
+def test_functions_of_all_samples_as_kernels():
+    """scikit-learn calls a function once with all samples; this one gives other values for parts of them."""
+    X, two, *_ = drawn(5)
+    y = np.where(two == "yes", 1.0, -1.0)
+    model = sklearn.svm.SVC(kernel=lambda A, B: (A - A.mean(axis=0)) @ (B - B.mean(axis=0)).T, tol=1e-8).fit(X, two)
+    K, beta = (X - X.mean(axis=0)) @ (X - X.mean(axis=0)).T, whole(model, len(X))
+    truth = 0.5 * beta @ K @ beta + np.sum(np.maximum(0, 1 - y * (K @ beta + model.intercept_[0])))
+    found = mercer.certify(model, X, two)
+    assert found.primal == pytest.approx(truth, rel=1e-10)
+    assert found.relative_gap < 1e-6
+    with pytest.raises(ValueError, match="X is not what this SVC was fitted to"):
+        mercer.certify(model, 2 * X, two)
+
+
 def test_scikit_learn_intelexs():
     svm = pytest.importorskip("sklearnex.svm")
     X, two, three, numbers, _ = drawn(2)

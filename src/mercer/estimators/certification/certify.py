@@ -177,7 +177,7 @@ def _expect_own_samples(machine: Any, X: Any, y: Any) -> None:
 
 def _certify_kernel_model(found: KernelModel, X: Data, y: Any, weight: Weights) -> Certificate:
     machine = clone(found.machine)
-    fit = Fit.of(machine, X, y, weight)
+    fit = Fit.of(machine, X if found.K is None else found.K, y, weight)
     tasks = machine._tasks(fit)
     if len(tasks) != found.beta.shape[1]:
         raise ValueError(

@@ -48,11 +48,15 @@ _DIGITS_OF_FILES: Final = 1e-7
 
 @dataclass(frozen=True)
 class KernelModel:
-    """A machine that is not fitted, with signed β of the samples and b: a column and an entry for each problem."""
+    """A machine that is not fitted, with signed β of the samples and b: a column and an entry for each problem.
+
+    Where the model's kernel is a function, `K` holds its values on all samples, and the machine's is precomputed.
+    """
 
     machine: Any
     beta: Floats
     b: Floats
+    K: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,11 @@ def expect_vectors(model: Any, X: Any, rows: Indices) -> None:
         )
 
 
+def _expect_rows(fitted_to: Any, X: Any, model: Any) -> None:
+    if np.shape(fitted_to) != np.shape(X) or not (_dense(fitted_to) == _dense(X)).all():
+        raise ValueError(f"X is not what this {type(model).__name__} was fitted to: that has other rows")
+
+
 def _expect_functions(found: int, wanted: int) -> None:
     if found != wanted:
         raise ValueError(
@@ -144,6 +153,11 @@ def _from_support_vectors(ours: type, model: Any, X: Any, y: Any, weight: Any) -
         raise ValueError("certify takes NuSVC without class_weight: LIBSVM's ν-machine has no weights of classes")
     if ours is SVC:
         numbers["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
+    K = None
+    if callable(model.kernel):  # called once with all samples, as scikit-learn does it
+        _expect_rows(getattr(model, "_BaseLibSVM__Xfit", X), X, model)
+        K = np.array(_dense(model.kernel(X, X)), order="C")
+        kernel["kernel"] = "precomputed"
     machine = ours(**numbers, **kernel, gamma=gamma)
     coefficients, rows = _dense(model.dual_coef_), _rows_of_vectors(model, X, weight)
     # f is positive for the second of two classes, and for the first of each pair of several: here as there.
@@ -153,7 +167,7 @@ def _from_support_vectors(ours: type, model: Any, X: Any, y: Any, weight: Any) -
         coefficients = np.array(planes)
     beta = np.zeros((_length(X), len(coefficients)))
     beta[rows] = coefficients.T
-    return KernelModel(machine, beta, np.asarray(model.intercept_, dtype=np.float64))
+    return KernelModel(machine, beta, np.asarray(model.intercept_, dtype=np.float64), K)
 
 
 def _rows_of_vectors(model: Any, X: Any, weight: Any) -> Indices:
@@ -213,9 +227,7 @@ def _from_kernel_ridge(model: Any, X: Any) -> RidgeModel:
     if callable(model.kernel):  # a function of two single samples
         kernel["kernel"] = partial(pairwise_kernels, metric=model.kernel, **(model.kernel_params or {}))
     beta = np.asarray(model.dual_coef_, dtype=np.float64).reshape(len(model.dual_coef_), -1)
-    fitted_to = model.X_fit_
-    if np.shape(fitted_to) != np.shape(X) or not (_dense(fitted_to) == _dense(X)).all():
-        raise ValueError("X is not what this KernelRidge was fitted to: its X_fit_ has other rows")
+    _expect_rows(model.X_fit_, X, model)
     lam = np.broadcast_to(np.asarray(model.alpha, dtype=np.float64), beta.shape[1])
     return RidgeModel(RLSRegressor(bias=False, **kernel, gamma=gamma), beta, lam)
 
