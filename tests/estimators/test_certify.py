@@ -244,14 +244,14 @@ def test_primal_is_that_of_the_models_own_coefficients():
 
 
 def test_coefficients_of_equal_samples_are_added_exactly():
-    y = np.r_[np.ones(600, dtype=int), -np.ones(300, dtype=int)]
-    X = np.full((900, 1), 100.0)
+    y = np.r_[np.ones(1200, dtype=int), -np.ones(600, dtype=int)]
+    X = np.full((1800, 1), 100.0)
     for C in (0.1, 0.7, 1 / 3):
         model = sklearn.svm.SVC(kernel="linear", C=C, class_weight={1: 1, -1: 2}).fit(X, y)
         for b in (-2.0, 2.0):
             model.intercept_ = np.array([b])
             w = sum(map(Fraction, np.asarray(model.dual_coef_)[0].tolist())) * 100
-            sides = ((1, 600 * Fraction(C)), (-1, 600 * Fraction(C)))
+            sides = ((1, 1200 * Fraction(C)), (-1, 1200 * Fraction(C)))
             truth = w * w / 2 + sum(c * max(Fraction(0), 1 - s * (100 * w + Fraction(b))) for s, c in sides)
             assert mercer.certify(model, X, y).primal >= truth
 

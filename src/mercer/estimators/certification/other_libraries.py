@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn import kernel_ridge, svm
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -332,4 +333,4 @@ def _dense(values: Any) -> Floats:
 
 
 def _select(X: Any, rows: Indices) -> Any:
-    return X.tocsr()[rows] if is_sparse(X) else np.asarray(X)[rows]
+    return sp.csr_array(X)[rows] if is_sparse(X) else np.asarray(X)[rows]
