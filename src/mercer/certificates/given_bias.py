@@ -29,7 +29,7 @@ def certify_with_bias(
 
     `primal` is the value at (β, b) itself, also where β misses its bounds or sums. `dual` is the largest value among
     the feasible points `near` it, and −∞ where there is none. The caller's own β may differ by the share `missed` of
-    every entry.
+    every entry, and his own b by that of the largest.
     """
     proofs = [certify_dual(problem, gram, one)[0] for one in near]
     # Without a feasible point the residuals are those of β.
@@ -43,7 +43,8 @@ def certify_with_bias(
     # A change δ of β moves u_i by at most reach_i·Σ reach_j|δ_j|, and ½β'Kβ by Σ reach_i|β_i + δ_i/2| times that sum.
     reach = gram.reach[problem.row]
     length = bounded_sum(reach * np.abs(beta), 1)
-    moved = missed * length * (bounded_sum(reach * most, 1) + length) * (1 + gamma(16))
+    shifted = np.abs(b).max(initial=0.0) * bounded_sum([*most, *np.abs(problem.totals)], 1)
+    moved = missed * (length * (bounded_sum(reach * most, 1) + length) + shifted) * (1 + gamma(16))
     primal = bounded_sum([fixed.primal, rounded, moved, *products, *(gamma(1) * np.abs(products))], 1)
     kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}
     dual = proof.dual if proofs else -np.inf

@@ -213,8 +213,8 @@ def _certify_plane(task: Task[DualProblem], fit: Fit, given: Floats, bias: float
         beta, bias, roundings = scale * beta, scale * bias, roundings + 1
     b = np.full(len(problem.totals), bias)
     if len(b) == 2:  # ν-machines have b ∓ ρ or b ± ε, and get the best ρ or ε for their b
-        half = _best_half(problem, dual.certify_dual(problem, gram, beta)[1], bias)
-        b = np.array([bias - half, bias + half])
+        apart = _best_half(problem, dual.certify_dual(problem, gram, beta)[1], bias)
+        b, roundings = np.array([bias - apart, bias + apart]), roundings + 1
     complete = _with_both_sides(problem, beta) if problem.twins and len(b) == 2 else beta
     proof = certify_with_bias(problem, gram, beta, b, near_feasible(problem, complete), gamma(roundings))
     return Solved(task, Solution(beta, 0, "converged"), proof)
@@ -242,7 +242,7 @@ def _with_both_sides(problem: DualProblem, beta: Floats) -> Floats:
     if not 0 < missing <= room.sum():
         return beta
     added = missing / room.sum() * room
-    return beta + np.r_[added, -added]
+    return np.asarray(beta + np.r_[added, -added])
 
 
 def _best_half(problem: DualProblem, u: Floats, bias: float) -> float:
