@@ -470,6 +470,11 @@ def test_samples_and_labels_of_another_fit_are_refused():
 
 def test_errors():
     X, two, *_ = drawn(8)
+    for broken in ("intercept_", "dual_coef_"):
+        model = sklearn.svm.NuSVC(nu=0.2).fit(X, two)
+        setattr(model, broken, np.nan * np.asarray(getattr(model, broken)))
+        with pytest.raises(ValueError, match="that are not finite"):
+            mercer.certify(model, X, two)
     model = sklearn.svm.SVC().fit(X, two)
     with pytest.raises(ValueError, match="its support vectors are other rows"):
         mercer.certify(model, X[::-1], two[::-1])

@@ -176,6 +176,8 @@ def _expect_own_samples(machine: Any, X: Any, y: Any) -> None:
 
 
 def _certify_kernel_model(found: KernelModel, X: Data, y: Any, weight: Weights) -> Certificate:
+    if not (np.isfinite(found.beta).all() and np.isfinite(found.b).all()):
+        raise ValueError("the model has coefficients or biases that are not finite, and so no objective")
     machine = clone(found.machine)
     fit = Fit.of(machine, X if found.K is None else found.K, y, weight)
     tasks = machine._tasks(fit)
