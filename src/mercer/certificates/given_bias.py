@@ -48,6 +48,5 @@ def certify_with_bias(
     primal = bounded_sum([fixed.primal, rounded, moved, *products, *(gamma(1) * np.abs(products))], 1)
     kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}
     dual = proof.dual if proofs else -np.inf
-    # The gap is that of these two values, which a certificate sees to.
-    given = replace(proof, primal=primal, dual=dual, gap=0.0, kkt=kkt, b=tuple(b.tolist()))
-    return replace(given, gap=float(np.nextafter(given.gap, np.inf)))
+    # A certificate raises a gap of 0 to the difference of the two values, rounded upwards.
+    return replace(proof, primal=primal, dual=dual, gap=0.0, kkt=kkt, b=tuple(b.tolist()))

@@ -113,7 +113,7 @@ class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # sciki
     @available_if(_has_marks)
     @like_input
     def predict_proba(self, X: Data) -> Floats:
-        """How probable it is that a sample is an outlier, −1, and that it is like those trained on, +1.
+        """Estimate the probability that a sample is an outlier, −1, and that it is like those trained on, +1.
 
         Parameters
         ----------

@@ -157,7 +157,7 @@ class ModelMethods:
 
     @available_if(_inside_has("insight"))
     def insight(self, X: Data, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
-        """What theory says about the machine and its training samples: margins, radii, complexity and bounds.
+        """Compute margins, radii, complexity and bounds of the machine on its training samples.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         return adopt_fit(self, fitted)
 
     def _keep(self, result: TuningResult) -> None:
-        """What a search has found, as attributes of the estimator."""
+        """Keep the outcome of a search as attributes of the estimator."""
         self.best_index_, self.best_params_ = result.best_index_, result.best_params_
         self.best_estimator_, self.best_score_ = result.best_estimator_, result.best_score_
         self.choice_ = result.choice_

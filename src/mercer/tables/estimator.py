@@ -371,7 +371,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     @available_if(_inner_has("transform"))
     def transform(self, X: Any) -> Any:
-        """What `estimator_` makes of the rows.
+        """Transform the rows by `estimator_`.
 
         Parameters
         ----------
@@ -418,7 +418,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
 
     @property
     def offset_(self) -> Any:
-        """Of a novelty detector: what its scores exceed where it decides for +1."""
+        """Return the score above which a novelty detector decides for +1."""
         return self.estimator_.offset_
 
     def _inside(self) -> Any:

@@ -383,7 +383,7 @@ def best_theta(radius: float, norm: float, n: int) -> float:
 
 @shared_docs
 def soft_margin_samples(epsilon: float, radius: float, norm: float) -> int:
-    """How many samples bring the excess √(8R²B²/n) of `soft_margin_expectation` to ε: 8R²B²/ε².
+    """Number of samples that brings the excess √(8R²B²/n) of `soft_margin_expectation` to ε: 8R²B²/ε².
 
     Parameters
     ----------

@@ -94,8 +94,8 @@ def test_a_pipeline_is_read_and_written_as_before(name, archive_of_pipelines, pa
     if wanted.dtype.kind == "f":
         np.testing.assert_allclose(found, wanted, rtol=1e-6)
     else:
-        # Another NumPy's sums may put a sample on the boundary on its other side when the model is fitted again.
-        assert np.count_nonzero(found != wanted) <= 1
+        # The eigenvectors of another NumPy may put a sample on the boundary on its other side when it is fitted again.
+        assert np.count_nonzero(found != wanted) <= (name == "features of a kernel")
     same_layout(model, content, path)
 
 

@@ -23,7 +23,7 @@ from mercer.arrays import is_sparse, megabytes
 try:
     import fcntl
 except ImportError:  # Windows, where the system removes no folder either
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # Windows has no such module
 
 
 @dataclass(frozen=True)

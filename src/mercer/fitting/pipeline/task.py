@@ -126,7 +126,7 @@ class Columns:
 
 
 class Solutions(Generic[P]):
-    """What was found for the tasks of a fit, a row for each; of dual problems also `columns` over all of them.
+    """Solutions of the tasks of a fit, a row for each; for dual problems also `columns` over all of them.
 
     `p`, `d` and `gradient` are of each variable, as in `Columns`, and u = Kβ of each row.
     """
