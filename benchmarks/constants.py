@@ -103,7 +103,7 @@ def work() -> dict[str, Callable[[], Any]]:
         "linear cancer": lambda: mercer.LinearSVC().fit(*cancer()),
         "linear mixture": lambda: mercer.LinearSVC(C=10).fit(*mixture(8_000)),
         "linear words": lambda: mercer.LinearSVC().fit(*words()),
-        "linear digits": lambda: mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(*digits()),
+        "linear digits": lambda: mercer.LinearSVC(multiclass="crammer_singer", bias=False).fit(*digits()),
         "linear svr": lambda: mercer.LinearSVR().fit(*diabetes()),
         "linear path": lambda: mercer.linear_path(cancer()[0], cancer()[1], Cs=path_C),
         "rls": lambda: mercer.RLSRegressor().fit(*diabetes()),

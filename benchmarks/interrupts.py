@@ -135,7 +135,7 @@ CASES: dict[str, Case] = {
     ),
     "LinearSVC, CSR": Case(lambda n: mercer.LinearSVC(**ENDLESS, n_jobs=n), lambda: text(60_000, 50_000, 60)),
     "LinearSVC, Crammer–Singer": Case(
-        lambda n: mercer.LinearSVC(**ENDLESS, multi_class="crammer_singer", bias=False, max_iter=10**9, n_jobs=n),
+        lambda n: mercer.LinearSVC(**ENDLESS, multiclass="crammer_singer", bias=False, max_iter=10**9, n_jobs=n),
         lambda: uneven(20_000, 60),
     ),
     "LinearSVC, 800 MB": Case(lambda n: mercer.LinearSVC(n_jobs=n), lambda: labels(1_000_000, 100, 3)),

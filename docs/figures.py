@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import scale
 
 import mercer
-from mercer import SVC, NystromRLS, PegasosSVC, RLSRegressor, datasets, kernels, theory, trace
+from mercer import SVC, NystromRLS, PegasosSVC, RLSRegressor, datasets, kernels, steps, theory
 from mercer.displays import DecisionDisplay
 
 HERE = Path(__file__).parent
@@ -94,7 +94,7 @@ def pegasos():
 def duality():
     figure, axes = new()
     X, y = datasets.location(60, distance=2.0)
-    found = trace(X, y, kernel=kernels.Gaussian(gamma=0.5), C=1.0, rule="second order", tol=1e-6)
+    found = steps(X, y, kernel=kernels.Gaussian(gamma=0.5), C=1.0, rule="second order", tol=1e-6)
     K, C = found.problem.K, 1.0
     primal = []
     for step in found.steps:
@@ -371,7 +371,7 @@ def solvers():
     figure, axes = new()
     X, y = datasets.location(120, distance=2.0)
     for rule, colour in (("most violating", BLUE), ("second order", ORANGE), ("maximum gain", GREEN)):
-        found = trace(X, y, kernel=kernels.Gaussian(gamma=0.5), C=10.0, rule=rule, tol=1e-8, max_steps=5000)
+        found = steps(X, y, kernel=kernels.Gaussian(gamma=0.5), C=10.0, rule=rule, tol=1e-8, max_iter=5000)
         best = found.steps[-1].dual
         axes.semilogy([max(best - step.dual, 1e-12) for step in found.steps], color=colour, label=rule)
     axes.set(xlabel="step", ylabel="dual value below its optimum", ylim=(1e-8, None))

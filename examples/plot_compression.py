@@ -6,6 +6,9 @@ A machine on a tenth of its vectors
 found by gradient, so that a few vectors stand for many.
 """
 
+import tempfile
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
@@ -46,4 +49,7 @@ print(f"{sure.compression_.n_vectors} vectors prove {kept.mean():.1%} of the lab
 # %%
 # Any machine, compressed or not, can be written as one C file for a device:
 
-print("\n".join(mercer.export_c(small, name="moons").splitlines()[:12]))
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "moons.c"
+    mercer.save(small, path, dtype="float32")
+    print("\n".join(path.read_text().splitlines()[:12]))

@@ -9,9 +9,8 @@ line and a circle. What a machine learns can be compared with them, and its erro
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mercer import SVC, datasets
+from mercer import SVC, C_from, datasets
 from mercer.displays import DecisionDisplay
-from mercer.estimators.regularisation import C_from_consistency
 from mercer.kernels import Gaussian
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
@@ -50,7 +49,7 @@ errors = np.empty((len(sizes), 5))
 for k, n in enumerate(sizes.tolist()):
     for seed in range(5):
         X, y = datasets.location_scale(n, distance=2.0, scale=2.0, random_state=seed)
-        machine = SVC(C=C_from_consistency(n, 3.0, 50), kernel=Gaussian(gamma=0.5)).fit(X, y)
+        machine = SVC(C=C_from(C0=3.0, n0=50, n=n), kernel=Gaussian(gamma=0.5)).fit(X, y)
         errors[k, seed] = np.mean(machine.predict(test.X) != test.y)
 
 figure, ax = plt.subplots(figsize=(6, 4))

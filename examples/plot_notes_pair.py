@@ -10,14 +10,14 @@ outside of the box, the step ends at the edge.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mercer import datasets, trace
+from mercer import datasets, steps
 from mercer.kernels import Gaussian
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 
 C = 1.0
 X, y = datasets.location(30, distance=1.5, random_state=2)
-run = trace(X, y, kernel=Gaussian(gamma=0.5), C=C, rule="most violating")
+run = steps(X, y, kernel=Gaussian(gamma=0.5), C=C, rule="most violating")
 print(str(run).partition("\n   11")[0])
 
 
@@ -83,9 +83,9 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 figure, ax = plt.subplots(figsize=(6, 3.8))
 styles = {"most violating": "#3b6fb6", "second order": "#d1603d", "maximum gain": "#4f9d69"}
 for rule, colour in styles.items():
-    steps = trace(X, y, kernel=Gaussian(gamma=0.5), C=C, rule=rule, tol=1e-8)
-    behind = steps.dual - np.array([step.dual for step in steps][:-1])
-    name = f"{rule}, {len(steps)} steps"
+    found = steps(X, y, kernel=Gaussian(gamma=0.5), C=C, rule=rule, tol=1e-8)
+    behind = found.dual - np.array([step.dual for step in found][:-1])
+    name = f"{rule}, {len(found)} steps"
     ax.semilogy(np.arange(1, len(behind) + 1), np.maximum(behind, 1e-16), color=colour, linewidth=2, label=name)
 ax.set(xlabel="step", ylabel="distance from the optimum", ylim=(1e-10, None), xlim=(0, 60))
 ax.legend()

@@ -10,7 +10,7 @@ order of the samples.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mercer import SVC, datasets, trace
+from mercer import SVC, datasets, steps
 from mercer.kernels import Gaussian
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
@@ -19,16 +19,16 @@ BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"
 X, y = datasets.location(80, distance=1.5, random_state=0)
 kernel, C = Gaussian(gamma=0.5), 10.0
 runs = {
-    rule: trace(X, y, kernel=kernel, C=C, rule=rule, tol=1e-6)
+    rule: steps(X, y, kernel=kernel, C=C, rule=rule, tol=1e-6)
     for rule in ("most violating", "second order", "maximum gain")
 }
 epsilons = np.logspace(0, -6, 25)
 figure, ax = plt.subplots(figsize=(6, 4))
 for (rule, run), colour in zip(runs.items(), (BLUE, ORANGE, GREEN), strict=True):
     violations = np.array([step.violation for step in run])
-    steps = [1 + int(np.argmax(violations <= epsilon)) for epsilon in epsilons]
-    ax.loglog(1 / epsilons, steps, color=colour, linewidth=2, label=rule)
-    print(f"{rule}: {steps[12]} steps to 1e-3, {steps[-1]} to 1e-6")
+    counts = [1 + int(np.argmax(violations <= epsilon)) for epsilon in epsilons]
+    ax.loglog(1 / epsilons, counts, color=colour, linewidth=2, label=rule)
+    print(f"{rule}: {counts[12]} steps to 1e-3, {counts[-1]} to 1e-6")
 ax.loglog(1 / epsilons, 30 / epsilons, color="0.5", linestyle=":", label="a multiple of 1/ε")
 ax.set(xlabel="1/ε", ylabel="steps until the violation is ε", ylim=(10, 2e4))
 ax.legend()
@@ -40,7 +40,7 @@ ax.legend()
 
 rounded, rng = X.round(0), np.random.default_rng(0)
 orders = [rng.permutation(len(X)) for _ in range(40)]
-counts = [len(trace(rounded[some], y[some], kernel=kernel, C=C, rule="most violating", tol=1e-3)) for some in orders]
+counts = [len(steps(rounded[some], y[some], kernel=kernel, C=C, rule="most violating", tol=1e-3)) for some in orders]
 own = {int(np.ravel(SVC(C=C, kernel=kernel).fit(rounded[some], y[some]).n_iter_)[0]) for some in orders}
 figure, ax = plt.subplots(figsize=(6, 3.2))
 ax.hist(counts, bins=20, color=BLUE)

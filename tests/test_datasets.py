@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mercer import SVC, datasets
+from mercer import SVC, C_from, datasets
 from mercer.errors import NotSeparableError
-from mercer.estimators.regularisation import C_from_consistency
 from mercer.kernels import Gaussian, Polynomial
 
 
@@ -68,7 +67,7 @@ def test_the_error_tends_to_the_bayes_risk_under_the_schedule():
         errors = []
         for seed in range(3):
             X, y = datasets.location_scale(n, distance=2.0, scale=2.0, random_state=seed)
-            model = SVC(C=C_from_consistency(n, 3.0, 50), kernel=Gaussian(gamma=0.5), tol=1e-2).fit(X, y)
+            model = SVC(C=C_from(C0=3.0, n0=50, n=n), kernel=Gaussian(gamma=0.5), tol=1e-2).fit(X, y)
             errors.append(np.mean(model.predict(test.X) != test.y))
         excess.append(np.mean(errors) - test.bayes_risk)
     assert excess[0] > excess[1] > excess[2] - 0.003

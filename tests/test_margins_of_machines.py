@@ -183,10 +183,10 @@ def test_planes_of_a_linear_machine_with_several_classes():
         assert part.classes == ("the rest", k)
         np.testing.assert_allclose(part.signed_distances, model.signed_distance(IRIS)[:, k])
     assert margins.n_errors == (model.predict(IRIS) != SPECIES).sum()
-    joint = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(IRIS, SPECIES)
-    with pytest.raises(ValueError, match=r"multi_class='crammer_singer' trains all classes jointly.*multi_class='ovr'"):
+    joint = mercer.LinearSVC(multiclass="crammer_singer", bias=False).fit(IRIS, SPECIES)
+    with pytest.raises(ValueError, match=r"multiclass='crammer_singer' trains all classes jointly.*multiclass='ovr'"):
         joint.margins(IRIS, SPECIES)
-    two = mercer.LinearSVC(multi_class="crammer_singer", bias=False).fit(CANCER, BENIGN)
+    two = mercer.LinearSVC(multiclass="crammer_singer", bias=False).fit(CANCER, BENIGN)
     assert two.margins(CANCER, BENIGN).rho == pytest.approx(1 / two.rkhs_norm_)
 
 
@@ -241,20 +241,20 @@ def test_a_compressed_joint_machine_has_no_planes_either():
 
 def test_a_linear_machine_remembers_how_its_classes_were_trained(tmp_path):
     """Parameters are for the next fit: margins are those of the fit there is, also after a file."""
-    joint = mercer.LinearSVC(multi_class="crammer_singer", bias="regularized").fit(IRIS, SPECIES)
+    joint = mercer.LinearSVC(multiclass="crammer_singer", bias="regularized").fit(IRIS, SPECIES)
     apart = mercer.LinearSVC(bias="regularized").fit(IRIS, SPECIES)
     seen = [part.rho for part in apart.margins(IRIS, SPECIES)]
-    joint.multi_class, apart.multi_class = "ovr", "crammer_singer"
+    joint.multiclass, apart.multiclass = "ovr", "crammer_singer"
     mercer.save(joint, tmp_path / "joint.mercer")
     for model in (joint, mercer.load(tmp_path / "joint.mercer")):
-        with pytest.raises(ValueError, match="multi_class='crammer_singer' trains all classes jointly"):
+        with pytest.raises(ValueError, match="multiclass='crammer_singer' trains all classes jointly"):
             model.margins(IRIS, SPECIES)
     assert [part.rho for part in apart.margins(IRIS, SPECIES)] == seen
 
 
-@pytest.mark.parametrize("note", [{"multi_class": "other"}, {"multi_class": ["ovr"]}, {}, "ovr"])
+@pytest.mark.parametrize("note", [{"multiclass": "other"}, {"multiclass": ["ovr"]}, {}, "ovr"])
 def test_a_false_note_of_a_linear_machine_is_not_saved(note, tmp_path):
     model = mercer.LinearSVC().fit(IRIS, SPECIES)
     model._trained_as_ = note
-    with pytest.raises((TypeError, ValueError), match="_trained_as_ must be the multi_class of a fit"):
+    with pytest.raises((TypeError, ValueError), match="_trained_as_ must be the multiclass of a fit"):
         mercer.save(model, tmp_path / "m.mercer")

@@ -15,6 +15,14 @@ _NAMES_ELSEWHERE = {
     "GaussianProcess": "GaussianProcessRegressor",
     "RBF": "kernels.Gaussian",
     "xi_alpha": "paths.xi_alpha",
+    "trace": "steps",
+    "export_c": "save",
+    "export_onnx": "save",
+    "ipop": "teaching.ipop",
+    "read_libsvm": "libsvm.read_libsvm",
+    "write_libsvm": "libsvm.write_libsvm",
+    "gamma_from_sigma": "kernels.gamma_from_sigma",
+    **dict.fromkeys(("C_from_theta", "C_from_lam", "C_from_alpha", "C_from_liblinear"), "C_from"),
 }
 
 

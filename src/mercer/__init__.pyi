@@ -1,7 +1,6 @@
 """Public names of mercer and their modules: read by editors, type checkers and, at run time, by lazy_loader."""
 
 from . import calibration as calibration
-from . import certificates as certificates
 from . import datasets as datasets
 from . import displays as displays
 from . import engine as engine
@@ -9,18 +8,13 @@ from . import errors as errors
 from . import estimators as estimators
 from . import explain as explain
 from . import features as features
-from . import files as files
 from . import kernels as kernels
 from . import libsvm as libsvm
 from . import losses as losses
 from . import margins as margins
 from . import paths as paths
 from . import penalties as penalties
-from . import problems as problems
 from . import rkhs as rkhs
-from . import selection as selection
-from . import solvers as solvers
-from . import tables as tables
 from . import teaching as teaching
 from . import theory as theory
 from . import unsupervised as unsupervised
@@ -41,7 +35,6 @@ from .estimators.certification.certify import certify as certify
 from .estimators.kernel_machine import KernelMachine as KernelMachine
 from .estimators.kernel_machine import KernelMachineClassifier as KernelMachineClassifier
 from .estimators.kernel_machine import KernelMachineRegressor as KernelMachineRegressor
-from .estimators.linear import LinearPath as LinearPath
 from .estimators.linear import LinearSVC as LinearSVC
 from .estimators.linear import LinearSVR as LinearSVR
 from .estimators.linear import linear_path as linear_path
@@ -54,6 +47,7 @@ from .estimators.nystrom_rls import NystromRLS as NystromRLS
 from .estimators.nystrom_rls import NystromRLSClassifier as NystromRLSClassifier
 from .estimators.pegasos import PegasosSVC as PegasosSVC
 from .estimators.ranking import RankSVM as RankSVM
+from .estimators.regularisation import C_from as C_from
 from .estimators.ridge_path import RLSClassifierCV as RLSClassifierCV
 from .estimators.ridge_path import RLSRegressorCV as RLSRegressorCV
 from .estimators.rls import RLSClassifier as RLSClassifier
@@ -62,7 +56,7 @@ from .estimators.svc import SVC as SVC
 from .estimators.svr import SVR as SVR
 from .estimators.svr import NuSVR as NuSVR
 from .estimators.svr import QuantileSVR as QuantileSVR
-from .files.c.export import export_c as export_c
+from .estimators.transduction import transduce as transduce
 from .files.save_and_load import load as load
 from .files.save_and_load import save as save
 from .files.stored_rows import stored_rows as stored_rows
@@ -82,7 +76,8 @@ from .selection.tuned import TunedSVR as TunedSVR
 from .tables.asked import ask as ask
 from .tables.estimator import Tabular as Tabular
 from .tables.estimator import tabular as tabular
-from .teaching.algorithms import trace as trace
+from .tables.formula import fit_formula as fit_formula
+from .teaching.algorithms import steps as steps
 from .unsupervised.kernel_cca import KernelCCA as KernelCCA
 from .unsupervised.kernel_kmeans import KernelKMeans as KernelKMeans
 from .unsupervised.kernel_pca import KernelPCA as KernelPCA

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike
 from mercer.arrays import Floats
 from mercer.parameters import Seed, integer, not_negative, positive
 
+__all__ = ["Example", "interval", "location", "location_scale", "rings", "with_paraboloid", "with_square"]
+
 
 @dataclass(frozen=True, eq=False)
 class Example:

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from mercer.config import get_config
 
+__all__ = ["Engine", "PlacedSamples", "register"]
+
 if TYPE_CHECKING:
     from mercer.arrays import Flags, Floats, Indices
     from mercer.data.chunks import Chunk

@@ -12,6 +12,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+__all__ = [
+    "GuessWarning",
+    "MissingExtraError",
+    "ModelFormatError",
+    "ModelVersionWarning",
+    "NonPSDKernelWarning",
+    "NotDifferentiableError",
+    "NotSeparableError",
+    "SingularSystemWarning",
+]
+
 
 class ModelFormatError(ValueError):
     """A model file that is damaged, truncated, from a newer version, or not a model file at all."""

@@ -26,7 +26,16 @@ from mercer.cli.main import main
 from mercer.files.libsvm_model import LibsvmModel, parse_libsvm_model, read_libsvm_model, write_libsvm_model
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 
-__all__ = ["evaluations", "svm_load_model", "svm_predict", "svm_read_problem", "svm_save_model", "svm_train"]
+__all__ = [
+    "evaluations",
+    "read_libsvm",
+    "svm_load_model",
+    "svm_predict",
+    "svm_read_problem",
+    "svm_save_model",
+    "svm_train",
+    "write_libsvm",
+]
 
 
 def svm_train(y: Any, x: Any, options: str = "", *, W: Any = None) -> Any:
@@ -141,7 +150,7 @@ def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
 
 
 def svm_read_problem(data_file_name: str | os.PathLike[str]) -> tuple[Floats, sp.csr_array]:
-    """y and x of a text file; `mercer.files.libsvm_text.read_libsvm` with its answers in LIBSVM's order.
+    """y and x of a text file; `read_libsvm` with its answers in LIBSVM's order.
 
     Parameters
     ----------

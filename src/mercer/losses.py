@@ -23,6 +23,8 @@ from scipy import sparse, special
 
 from mercer.arrays import Floats
 
+__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Pairwise", "Squared", "SquaredHinge"]
+
 Kind = Literal["classification", "regression"]
 
 

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 from mercer.arrays import Flags, Floats, Indices, freeze
 from mercer.runtime.optional import require
 
+__all__ = ["Margins"]
+
 _STANDINGS = ("other", "free", "bounded")
 
 

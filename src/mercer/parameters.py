@@ -82,6 +82,11 @@ def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") ->
     return value
 
 
+def bias_kind(bias: Any) -> Any:
+    """Return "regularized" for either spelling of it, and any other bias as it is."""
+    return "regularized" if isinstance(bias, str) and bias == "regularised" else bias
+
+
 def weights(name: str, value: Any, n: int) -> Floats:
     """One weight for each of n rows, divided by their sum; equal ones where None is given."""
     if value is None:

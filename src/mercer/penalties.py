@@ -18,6 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+__all__ = ["Norm", "Penalty", "SquaredNorm"]
+
 
 @runtime_checkable
 class Penalty(Protocol):

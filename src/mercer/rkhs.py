@@ -20,8 +20,11 @@ import numpy as np
 from mercer.arrays import Floats, Indices, freeze, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
 from mercer.engine import Engine, engine_of
 from mercer.gram import Evaluation, evaluation_for
-from mercer.kernels import Kernel, as_kernel, kernel_named
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import as_matrix, dense
+from mercer.kernels.names import as_kernel, kernel_named
+
+__all__ = ["Function", "canonical"]
 
 # A kernel value is right to this share of √(k(x, x) k(z, z)), times the number of features plus ten: the squares of
 # distances are recomputed where they have lost four digits (kernels/distances.py). A power multiplies errors by its

@@ -10,6 +10,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 import mercer
 from mercer.analysis import easy as course
+from mercer.files.c.export import export_c
 from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
 from mercer.selection.tune import tune
 
@@ -189,7 +190,7 @@ def test_what_the_model_can_be_asked_easy_answers(classes, model, tmp_path):
     with pytest.raises(TypeError, match="what EasyModel learnt is about the machine"):
         mercer.compress(model, 0.1)
     with pytest.raises(TypeError, match="a C file"):
-        mercer.export_c(model)
+        export_c(model)
     again = pickle.loads(pickle.dumps(model))
     assert str(again) == str(model)
 

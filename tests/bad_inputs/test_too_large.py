@@ -117,7 +117,7 @@ def _columns_beyond_31_bits():
     [
         LinearSVC(),
         LinearSVC(solver="dual"),
-        LinearSVC(multi_class="crammer_singer", bias=False),
+        LinearSVC(multiclass="crammer_singer", bias=False),
         LinearSVR(),
         RLSRegressor(kernel="linear", solver="lsqr"),
     ],

@@ -5,7 +5,7 @@ import pytest
 
 from mercer.certificates.joint import certify_joint
 from mercer.gram import gram_for
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
 from mercer.solvers.joint.ascent import solve_joint

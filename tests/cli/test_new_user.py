@@ -15,8 +15,8 @@ from sklearn.datasets import dump_svmlight_file, load_diabetes, load_iris, make_
 from sklearn.model_selection import train_test_split
 
 import mercer
+from mercer import save
 from mercer.cli.main import _parser, main
-from mercer.files import save
 from mercer.files.libsvm_text import read_libsvm
 
 COMMANDS = ["train", "predict", "scale", "inspect", "convert", "plot"]  # train first: it makes the models

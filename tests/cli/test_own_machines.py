@@ -33,7 +33,7 @@ CASES = [
         "classes",
         ["--machine", "linear_svc", "--multiclass", "crammer-singer", "--bias", "regularized"],
         "LinearSVC",
-        {"multi_class": "crammer_singer", "bias": "regularized"},
+        {"multiclass": "crammer-singer", "bias": "regularized"},
     ),
     ("numbers", ["--machine", "linear_svr", "-c", "3", "-p", "0.2"], "LinearSVR", {"C": 3.0, "epsilon": 0.2}),
     ("numbers", ["--machine", "rls", "--lam", "0.5", "--bias", "none"], "RLSRegressor", {"lam": 0.5, "bias": False}),

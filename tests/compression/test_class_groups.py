@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import mercer
 from mercer.compression import class_groups
+from mercer.files.c.export import export_c
 from reference import exact_expansions as exact
 
 K = 14
@@ -62,7 +63,7 @@ def test_it_saves_exports_and_is_compressed_again(small, tmp_path):
     for again in (mercer.load(tmp_path / "small.mercer"), pickle.loads(pickle.dumps(small))):
         np.testing.assert_array_equal(again.decision_function(X), small.decision_function(X))
         np.testing.assert_array_equal(again.compression_.error, small.compression_.error)
-    assert "small_predict" in mercer.export_c(small, name="small")
+    assert "small_predict" in export_c(small, name="small")
     np.testing.assert_allclose(small.explain(X[:2], X[:3]).values.shape[:2], (2, 3))
 
 

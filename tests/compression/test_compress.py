@@ -160,7 +160,7 @@ def test_every_machine(machine, rows, target, retrain, tmp_path):
     f, g = (m._decision(rows) for m in (model, small))
     assert np.abs(f - g).mean() < (0.1 if retrain == "values" else 0.35) * np.std(f)
     bound = small.compression_.bound(rows).reshape(f.shape)
-    assert (small.F_SCALE * np.abs(f - g) <= bound).all()
+    assert (small._DECISION_FACTOR * np.abs(f - g) <= bound).all()
     mercer.save(small, tmp_path / "m.mercer")
     np.testing.assert_array_equal(mercer.load(tmp_path / "m.mercer").predict(rows), small.predict(rows))
     if hasattr(small, "offset_"):

@@ -67,7 +67,7 @@ ON_CSR = {
     "mmd_test": lambda X: mercer.mmd_test(X, X, random_state=0).statistic,
     "pairs": lambda X: mercer.SVC(tol=1e-8).fit(X, np.arange(60) % 3).decision_function(X),
     "joint": lambda X: (
-        mercer.LinearSVC(multi_class="crammer_singer", bias=False, tol=1e-8)
+        mercer.LinearSVC(multiclass="crammer_singer", bias=False, tol=1e-8)
         .fit(X, np.arange(60) % 3)
         .decision_function(X)
     ),

@@ -17,7 +17,7 @@ LABELS, NUMBERS = rng.integers(3, size=200), rng.normal(size=200)
 MACHINES = {
     "LinearSVC": (LinearSVC(tol=1e-9), LABELS),
     "LinearSVC, hinge": (LinearSVC(loss="hinge", tol=1e-9), LABELS),
-    "LinearSVC, joint": (LinearSVC(multi_class="crammer_singer", bias=False, tol=1e-9), LABELS),
+    "LinearSVC, joint": (LinearSVC(multiclass="crammer_singer", bias=False, tol=1e-9), LABELS),
     "LinearSVR": (LinearSVR(tol=1e-9), NUMBERS),
     "RLSRegressor": (RLSRegressor(kernel="linear", solver="lsqr"), NUMBERS),
 }

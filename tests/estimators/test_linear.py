@@ -230,7 +230,7 @@ def joint_objective(W, b, X, y, C, regularized):
 def test_crammer_singer_objective_equals_liblinears(bias, C, convert):
     X, y = load_iris(return_X_y=True)
     X = X - X.mean(axis=0)
-    mine = LinearSVC(C, multi_class="crammer_singer", bias=bias, tol=1e-7).fit(convert(X), y)
+    mine = LinearSVC(C, multiclass="crammer_singer", bias=bias, tol=1e-7).fit(convert(X), y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         peer = PeerSVC(C=C, multi_class="crammer_singer", tol=1e-8, max_iter=10**6, fit_intercept=bool(bias)).fit(X, y)
@@ -242,14 +242,14 @@ def test_crammer_singer_objective_equals_liblinears(bias, C, convert):
     assert mine.certificate_.primal == pytest.approx(ours, rel=1e-10)
     assert mine.certificate_.dual == pytest.approx(ours, rel=1e-5)
     np.testing.assert_array_equal(mine.predict(X), peer.predict(X))
-    hyphen = LinearSVC(C, multi_class="crammer-singer", bias=bias, tol=1e-7).fit(convert(X), y)
+    hyphen = LinearSVC(C, multiclass="crammer-singer", bias=bias, tol=1e-7).fit(convert(X), y)
     np.testing.assert_array_equal(hyphen.coef_, mine.coef_)
 
 
 def test_crammer_singer_with_two_classes_rows_of_zeros_and_weights():
     X, y = two_classes(seed=6)
     X[:3] = 0.0
-    options = {"multi_class": "crammer_singer", "bias": "regularized", "tol": 1e-8}
+    options = {"multiclass": "crammer_singer", "bias": "regularized", "tol": 1e-8}
     model = LinearSVC(**options).fit(X, y)
     assert model.coef_.shape == (1, X.shape[1])
     # With w_1 = −w_0 the joint machine is the binary one with twice the price of ½‖w_1 − w_0‖²/2.
@@ -260,7 +260,7 @@ def test_crammer_singer_with_two_classes_rows_of_zeros_and_weights():
     by_weight = LinearSVC(**options).fit(X, y, sample_weight=weight)
     repeated = LinearSVC(**options).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_array_equal(by_weight.coef_, repeated.coef_)
-    loose = LinearSVC(multi_class="crammer_singer", bias=False, tol=None, gap_tol=1e-3).fit(X, y)
+    loose = LinearSVC(multiclass="crammer_singer", bias=False, tol=None, gap_tol=1e-3).fit(X, y)
     assert loose.certificate_.relative_gap <= 1e-3
 
 
@@ -268,11 +268,11 @@ def test_crammer_singer_says_what_it_cannot_do():
     X, y = two_classes()
     for spelling in ("crammer_singer", "crammer-singer"):
         with pytest.raises(ValueError, match=rf"free bias.*'{spelling}'.*regularized"):
-            LinearSVC(multi_class=spelling).fit(X, y)
-    with pytest.raises(ValueError, match="multi_class='joint'"):
-        LinearSVC(multi_class="joint").fit(X, y)
+            LinearSVC(multiclass=spelling).fit(X, y)
+    with pytest.raises(ValueError, match="multiclass='joint'"):
+        LinearSVC(multiclass="joint").fit(X, y)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        LinearSVC(1e3, multi_class="crammer_singer", bias=False, tol=1e-9, max_iter=2).fit(X, y)
+        LinearSVC(1e3, multiclass="crammer_singer", bias=False, tol=1e-9, max_iter=2).fit(X, y)
 
 
 def text(n=400, d=900, seed=0, share=0.5):
@@ -339,7 +339,7 @@ def test_a_path_is_shown_in_one_line():
 def test_crammer_singer_converges_on_raw_columns(load, bias, convert):
     """Columns of different scales: descent alone needs more than 10,000 passes, at a gap of 75 on wine."""
     X, y = load(return_X_y=True)
-    model = LinearSVC(multi_class="crammer_singer", bias=bias).fit(convert(X), y)  # a warning would be an error
+    model = LinearSVC(multiclass="crammer_singer", bias=bias).fit(convert(X), y)  # a warning would be an error
     assert model.converged_
     f = X @ model.coef_.T + model.intercept_
     own = f[np.arange(len(y)), y]
@@ -348,7 +348,7 @@ def test_crammer_singer_converges_on_raw_columns(load, bias, convert):
     value = 0.5 * ((model.coef_**2).sum() + b2) + loss.sum()
     assert value == pytest.approx(model.certificate_.primal, rel=1e-6)
     assert value - model.certificate_.dual <= 1e-3 * value
-    gap = LinearSVC(multi_class="crammer_singer", bias=bias, tol=None, gap_tol=1e-6).fit(convert(X), y)
+    gap = LinearSVC(multiclass="crammer_singer", bias=bias, tol=None, gap_tol=1e-6).fit(convert(X), y)
     assert gap.converged_
     assert gap.certificate_.relative_gap <= 1e-6
 
@@ -356,7 +356,7 @@ def test_crammer_singer_converges_on_raw_columns(load, bias, convert):
 def test_crammer_singer_has_one_answer_with_and_without_shrinking():
     X, y = load_digits(return_X_y=True)
     X, y = X[:400], y[:400]
-    options = {"multi_class": "crammer_singer", "bias": "regularized", "tol": 1e-6, "C": 1e-3}
+    options = {"multiclass": "crammer_singer", "bias": "regularized", "tol": 1e-6, "C": 1e-3}
     aside, all_of_them = (LinearSVC(**options, shrinking=shrinking).fit(X, y) for shrinking in (True, False))
     np.testing.assert_allclose(aside.decision_function(X), all_of_them.decision_function(X), atol=1e-4)
 

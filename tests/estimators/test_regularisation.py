@@ -5,8 +5,7 @@ import pytest
 from sklearn import svm
 from sklearn.datasets import load_breast_cancer
 
-from mercer import SVC, SVR, KernelMachine, PegasosSVC, QuantileSVR, kernels
-from mercer.estimators import regularisation
+from mercer import SVC, SVR, C_from, KernelMachine, PegasosSVC, QuantileSVR, kernels
 
 X, y = load_breast_cancer(return_X_y=True)
 X = ((X - X.mean(axis=0)) / X.std(axis=0))[:200]
@@ -48,15 +47,31 @@ def test_lam_minimises_what_defines_it():
 
 
 def test_conversions_have_inverses():
-    for there, rest in (
-        (regularisation.C_from_theta, (50,)),
-        (regularisation.C_from_lam, ()),
-        (regularisation.C_from_alpha, (50,)),
-    ):
-        assert there(there(0.3, *rest), *rest) == pytest.approx(0.3, rel=1e-15)
+    for name, rest in (("theta", {"n": 50}), ("lam", {}), ("alpha", {"n": 50})):
+        assert C_from(**{name: C_from(**{name: 0.3}, **rest)}, **rest) == pytest.approx(0.3, rel=1e-15)
         for bad in (0.0, -1.0, np.nan):
-            with pytest.raises(ValueError, match="above 0"):
-                there(bad, *rest)
+            with pytest.raises(ValueError, match=f"{name}=.*above 0"):
+                C_from(**{name: bad}, **rest)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, r"exactly one of theta, lam, alpha, liblinear, C0, and none was given"),
+        ({"n": 50}, r"none was given"),
+        ({"theta": 0.1, "lam": 0.1, "n": 50}, r"theta and lam were given"),
+        ({"theta": 0.1}, r"C_from\(theta=…\) needs n, a number of samples"),
+        ({"alpha": 0.1}, r"needs n, "),
+        ({"lam": 0.1, "n": 50}, r"C_from\(lam=…\) does not take n, "),
+        ({"liblinear": 0.1, "n": 50}, r"does not take n, "),
+        ({"theta": 0.1, "n": 50, "n0": 50}, r"does not take n0, "),
+        ({"C0": 0.1, "n": 50}, r"needs n0, "),
+        ({"C0": 0.1, "n0": 50}, r"needs n, "),
+    ],
+)
+def test_one_convention_with_its_numbers_of_samples(given, message):
+    with pytest.raises(TypeError, match=message):
+        C_from(**given)
 
 
 def test_each_price_is_that_of_the_machine_with_its_name():
@@ -64,12 +79,12 @@ def test_each_price_is_that_of_the_machine_with_its_name():
     few, label, C, n = X[:120], y[:120], 0.4, 120
     f = SVC(C=C, gamma=0.02, tol=1e-9).fit(few, label).decision_function(few)
     for other in (
-        SVC(theta=regularisation.C_from_theta(C, n), gamma=0.02, tol=1e-9),
-        KernelMachine("hinge", lam=regularisation.C_from_lam(C), gamma=0.02, tol=1e-9),
+        SVC(theta=C_from(theta=C, n=n), gamma=0.02, tol=1e-9),
+        KernelMachine("hinge", lam=C_from(lam=C), gamma=0.02, tol=1e-9),
     ):
         np.testing.assert_allclose(other.fit(few, label).decision_function(few), f, atol=1e-5)
     exact = SVC(C=C, kernel="linear", bias=False, tol=1e-8).fit(few, label).certificate_.primal
-    noisy = PegasosSVC(regularisation.C_from_alpha(C, n), bias=False, random_state=0).fit(few, label)
+    noisy = PegasosSVC(C_from(alpha=C, n=n), bias=False, random_state=0).fit(few, label)
     assert noisy.objective_ == pytest.approx(exact / (C * n), rel=0.05)
 
 
@@ -83,9 +98,7 @@ def test_C_and_lam_together_are_refused():
 def test_2_norm_slack_is_liblinears_at_half_the_price():
     """LIBLINEAR regularises its bias, as one more feature with the constant 1."""
     C = 0.7
-    mine = SVC(C=regularisation.C_from_liblinear(C), slack="l2", bias="regularized", kernel="linear", tol=1e-9).fit(
-        X, y
-    )
+    mine = SVC(C=C_from(liblinear=C), slack="l2", bias="regularized", kernel="linear", tol=1e-9).fit(X, y)
     other = svm.LinearSVC(C=C, loss="squared_hinge", tol=1e-10, max_iter=1_000_000).fit(X, y)
     np.testing.assert_allclose(mine.coef_, other.coef_, atol=1e-5)
     np.testing.assert_allclose(mine.intercept_, other.intercept_, atol=1e-5)
@@ -141,15 +154,15 @@ def test_without_bias_f_passes_through_the_origin():
 
 
 def test_a_schedule_of_C_that_is_consistent():
-    C = [regularisation.C_from_consistency(n, 10.0, 100, a=0.3) for n in (100, 1_000, 10_000)]
+    C = [C_from(C0=10.0, n0=100, n=n, a=0.3) for n in (100, 1_000, 10_000)]
     assert C[0] == 10.0
     theta = 1 / (2 * np.array(C) * [100, 1_000, 10_000])
     assert (np.diff(theta) < 0).all()
     assert (np.diff(theta**2 * [100, 1_000, 10_000]) > 0).all()
     for a in (0.0, 0.5, -1):
         with pytest.raises(ValueError, match="between 0 and 1/2"):
-            regularisation.C_from_consistency(1_000, 10.0, 100, a=a)
+            C_from(C0=10.0, n0=100, n=1_000, a=a)
     for kernel in ("linear", "poly", kernels.Linear() + kernels.Polynomial()):
         with pytest.raises(ValueError, match="universal"):
-            regularisation.C_from_consistency(1_000, 10.0, 100, a=0.3, kernel=kernel)
-    assert regularisation.C_from_consistency(1_000, 10.0, 100, a=0.3, kernel="laplacian") == C[1]
+            C_from(C0=10.0, n0=100, n=1_000, a=0.3, kernel=kernel)
+    assert C_from(C0=10.0, n0=100, n=1_000, a=0.3, kernel="laplacian") == C[1]

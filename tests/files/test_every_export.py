@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 import mercer
 from mercer.cli.main import main
+from mercer.files.c.export import export_c
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import read_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_estimator import MACHINES, libsvm_from_estimator
@@ -84,7 +85,7 @@ def test_c(name, tmp_path):
     for dtype, real in (("float64", ctypes.c_double), ("float32", ctypes.c_float)):
 
         def write(model, dtype=dtype):
-            return mercer.export_c(model, dtype=dtype, name="m", X=ROWS)
+            return export_c(model, dtype=dtype, name="m", X=ROWS)
 
         for number, (told, (model, text)) in enumerate(written("C", name, write).items()):
             files[f"{dtype}{number}"] = (told, model, text.replace("m_", f"{dtype}{number}_"), real)
@@ -205,16 +206,16 @@ def test_a_gaussian_process_classifier_is_refused_with_what_to_do():
     """The advice holds: the logistic machine of the message has the latent mean for f, and the same two labels."""
     model = mercer.GaussianProcessClassifier().fit(X, CLASSES[2])
     with pytest.raises(TypeError, match=r"variance.*KernelMachine\('logistic', lam=0.5, bias=False"):
-        mercer.export_c(model)
+        export_c(model)
     other = mercer.KernelMachine("logistic", lam=0.5, bias=False, kernel=model.kernel_, tol=1e-12).fit(X, CLASSES[2])
     np.testing.assert_allclose(other.decision_function(ROWS), model.latent_mean_and_variance(ROWS)[0], atol=1e-6)
     np.testing.assert_array_equal(other.predict(ROWS), model.predict(ROWS))
-    assert "m_predict" in mercer.export_c(other, name="m")
+    assert "m_predict" in export_c(other, name="m")
 
 
 def test_strings(tmp_path, capsys):
     model = mercer.SVC(kernel=Spectrum(1)).fit(["ab", "abab", "ba", "bbb"], [0, 0, 1, 1])
-    for write in (mercer.export_c, onnx_model):
+    for write in (export_c, onnx_model):
         with pytest.raises(TypeError, match=r"cannot compute the kernel Spectrum.* of SVC"):
             write(model)
     mercer.save(model, tmp_path / "strings.mercer")
@@ -227,7 +228,7 @@ def test_strings(tmp_path, capsys):
 def test_labels_that_no_file_can_name(labels):
     model = mercer.SVC().fit(X, CLASSES[2])
     model.classes_ = np.array(labels)
-    for write in (mercer.export_c, onnx_model):
+    for write in (export_c, onnx_model):
         with pytest.raises(TypeError, match="rename the classes"):
             write(model)
 
@@ -244,7 +245,7 @@ def test_another_rule_than_the_file_has_is_found(monkeypatch):
     """The comparison is with the public method, whatever a machine makes of its expansion there."""
     model = mercer.SVC().fit(X, CLASSES[2])
     monkeypatch.setattr(mercer.SVC, "decision_function", lambda self, X: 2 * self._decision(X)[:, 0])
-    for write in (mercer.export_c, onnx_model):
+    for write in (export_c, onnx_model):
         with pytest.raises(TypeError, match=r"would not compute what SVC.decision_function answers"):
             write(model)
 
@@ -252,7 +253,7 @@ def test_another_rule_than_the_file_has_is_found(monkeypatch):
 def test_a_polynomial_of_too_many_factors():
     model = mercer.SVC(kernel=Polynomial(degree=101, gamma=0.01, coef0=1.0)).fit(X, CLASSES[2])
     with pytest.raises(TypeError, match="whole number up to 100"):
-        mercer.export_c(model)
+        export_c(model)
 
 
 def test_what_is_set_after_a_fit_leaves_a_liblinear_file():

@@ -91,8 +91,8 @@ def test_a_regressor_of_theirs(liblinear, path, solver, bias, capfd):
         {"bias": "regularized", "intercept_scaling": 3.0},
         {"bias": False, "solver": "dual"},
         {"loss": "hinge"},
-        {"bias": False, "multi_class": "crammer_singer"},
-        {"C": 0.1, "bias": "regularized", "multi_class": "crammer_singer"},
+        {"bias": False, "multiclass": "crammer_singer"},
+        {"C": 0.1, "bias": "regularized", "multiclass": "crammer_singer"},
     ],
 )
 def test_a_classifier_of_ours(liblinear, path, parameters, classes, capfd):
@@ -105,7 +105,7 @@ def test_a_classifier_of_ours(liblinear, path, parameters, classes, capfd):
     ours = machine.decision_function(X)
     if classes == 3:
         np.testing.assert_allclose(values, ours, rtol=1e-9, atol=1e-9)
-    elif "multi_class" in parameters:
+    elif "multiclass" in parameters:
         np.testing.assert_allclose(2 * values[:, 0], ours, rtol=1e-9, atol=1e-9)
     else:
         np.testing.assert_allclose(values[:, 0], ours, rtol=1e-9, atol=1e-9)

@@ -68,7 +68,7 @@ def test_queries():
     read = read_labelled_text(io.BytesIO(text))
     np.testing.assert_array_equal(read.queries, [1, 1, -7])
     np.testing.assert_array_equal(read.X.toarray(), [[1, 0], [0, 1], [0, 0]])
-    with pytest.raises(ValueError, match=r"has qid: fields, .*read_labelled_text reads them"):
+    with pytest.raises(ValueError, match=r"has qid: fields, .*query_id=True\) returns them"):
         read_libsvm(io.BytesIO(text))
     with pytest.raises(TextFormatError, match="1 of 2 lines have a qid:"):
         parsed("1 qid:1 1:1\n1 1:1\n")

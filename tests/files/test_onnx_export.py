@@ -7,7 +7,8 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from mercer import SVC, NystromRLS, RLSRegressor, export_c, kernels
+from mercer import SVC, NystromRLS, RLSRegressor, kernels
+from mercer.files.c.export import export_c
 from mercer.files.exported_parts import Parts
 from mercer.files.onnx_export import export_onnx, onnx_model
 

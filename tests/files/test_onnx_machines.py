@@ -30,7 +30,7 @@ CLASSIFIERS = {
     "NuSVC, two classes": lambda: mercer.NuSVC(nu=0.1, kernel="poly").fit(X, TWO),
     "LinearSVC": lambda: mercer.LinearSVC().fit(X, FLOWER),
     "LinearSVC, two classes": lambda: mercer.LinearSVC(loss="hinge", bias=False).fit(X, TWO),
-    "LinearSVC, joint": lambda: mercer.LinearSVC(0.1, multi_class="crammer_singer", bias="regularized").fit(X, y),
+    "LinearSVC, joint": lambda: mercer.LinearSVC(0.1, multiclass="crammer_singer", bias="regularized").fit(X, y),
     "PegasosSVC": lambda: mercer.PegasosSVC(random_state=0).fit(X, y),
     "PegasosSVC, kernel": lambda: mercer.PegasosSVC(kernel="rbf", random_state=0).fit(X, y),
     "RLSClassifier": lambda: mercer.RLSClassifier().fit(X, y),

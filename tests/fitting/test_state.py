@@ -34,7 +34,7 @@ def test_every_class_that_is_saved_leaves_what_it_declares(name):
 
 def test_a_class_adds_to_its_ancestors():
     class Tuned(mercer.SVC):
-        FITTED = fitted(tried_=Count(required=True))
+        _FITTED = fitted(tried_=Count(required=True))
 
     assert declared(Tuned).keys() == declared(mercer.SVC).keys() | {"tried_"}
     model = Tuned().fit(X, Y)

@@ -47,7 +47,7 @@ def test_quiet_is_quiet(capsys, three):
     [
         (SVC(), ("0 against 1", "0 against 2", "1 against 2")),
         (LinearSVC(n_jobs=2), ("0 against the rest", "1 against the rest", "2 against the rest")),
-        (LinearSVC(multi_class="crammer_singer", bias=False, C=0.01), ("solve",)),
+        (LinearSVC(multiclass="crammer_singer", bias=False, C=0.01), ("solve",)),
         (LinearSVR(C=0.01), ("solve",)),
     ],
     ids=str,

@@ -24,7 +24,7 @@ def three():
     [
         LinearSVC(verbose=True),
         LinearSVC(verbose=True, solver="dual", loss="hinge", bias=False, C=0.01),
-        LinearSVC(verbose=True, multi_class="crammer_singer", bias="regularized", C=0.01),
+        LinearSVC(verbose=True, multiclass="crammer_singer", bias="regularized", C=0.01),
         LinearSVR(verbose=True),
     ],
 )

@@ -54,7 +54,7 @@ def test_samples_that_the_kernel_hardly_tells_apart():
         lambda t: SVR(epsilon=0.1 * t, C=10 * t),
         lambda t: SVR(epsilon=0.1 * t, kernel="linear", C=10 * t),
         lambda t: SVR(loss="squared_epsilon_insensitive", epsilon=0.1 * t, C=10),
-        lambda t: SVR(loss="huber", delta=t, C=t),
+        lambda t: SVR(loss="huber", delta=t),
         lambda t: NuSVR(C=t),
         lambda t: QuantileSVR([0.2, 0.7], C=t),
     ],

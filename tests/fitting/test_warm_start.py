@@ -14,7 +14,7 @@ from mercer import SVC, kernels
 from mercer.fitting.pipeline import fit
 from mercer.fitting.pipeline.warm_start import TrainingSet, WarmStart, task_start
 from mercer.gram import gram_for
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
 from reference.problems import epsilon_svr, machine_problem, machines

@@ -5,7 +5,7 @@ import pytest
 
 from mercer.gram.evaluation import BlockEvaluation, InFloat32
 from mercer.gram.prepared import PreparedSamples
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 
 
 @pytest.mark.parametrize("offset", [0.0, 30.0])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.kernels import FromFeatureMap, FromFunction, Gaussian, as_kernel
+from mercer.kernels import FromFeatureMap, FromFunction, Gaussian
+from mercer.kernels.names import as_kernel
 
 rng = np.random.default_rng(6)
 X, Z = rng.normal(size=(70, 3)), rng.normal(size=(5, 3))

@@ -7,21 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from mercer.kernels import (
-    Exponential,
-    FromFunction,
-    Gaussian,
-    Laplacian,
-    Linear,
-    Polynomial,
-    Power,
-    Precomputed,
-    Scaled,
-    Shifted,
-    Sigmoid,
-    Spectrum,
-    Sum,
-)
+from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, Spectrum
+from mercer.kernels.algebra import Exponential, Power, Scaled, Shifted, Sum
 
 rng = np.random.default_rng(3)
 X = rng.normal(size=(12, 3))

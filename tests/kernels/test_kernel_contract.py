@@ -33,6 +33,7 @@ from mercer.kernels import (
     Substrings,
     Tanimoto,
 )
+from mercer.kernels.names import COMPOSED_KERNELS
 
 rng = np.random.default_rng(0)
 X = np.abs(rng.normal(size=(17, 3))) * (rng.random((17, 3)) > 0.3) + np.array([0.1, 0.0, 0.0])
@@ -159,7 +160,7 @@ def test_no_kernel_is_left_out():
                 yield from within(value)
 
     covered = {kind for kernel in VECTORS + SEQUENCES for kind in within(kernel)} | {Precomputed, Kernel}
-    exported = {getattr(kernels, name) for name in kernels.__all__}
+    exported = {getattr(kernels, name) for name in kernels.__all__} | set(COMPOSED_KERNELS.values())
     assert {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} == covered
 
 

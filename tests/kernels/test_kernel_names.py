@@ -24,9 +24,8 @@ from mercer.kernels import (
     Subsequences,
     Substrings,
     Tanimoto,
-    as_kernel,
-    kernel_named,
 )
+from mercer.kernels.names import as_kernel, kernel_named
 
 PARAMETERS = {"degree": 4, "gamma": 0.3, "coef0": 1.5}
 

@@ -14,10 +14,10 @@ from mercer.kernels import (
     Linear,
     Matern,
     Polynomial,
-    Recipe,
     Sigmoid,
     Tanimoto,
 )
+from mercer.kernels.recipe import Recipe
 from reference.recipes import evaluate
 
 rng = np.random.default_rng(4)

@@ -119,7 +119,7 @@ def test_radius_and_margin_by_hand():
 
 def test_the_smallest_ball():
     from mercer.gram import gram_for
-    from mercer.kernels import as_kernel
+    from mercer.kernels.names import as_kernel
 
     corners = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.5]])
     found = ball_square(gram_for(as_kernel("linear"), corners, 10**7, 1))

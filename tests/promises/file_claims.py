@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import mercer
+from mercer.files.c.export import export_c
 from mercer.files.onnx_export import onnx_model
 from promises.false_claims import both_kernels
 from reference.cancelling_data import FAMILIES, labels, samples, targets
@@ -223,7 +224,7 @@ def check_onnx(drawn, dtype):
 def c_source(drawn, name, dtype):
     """The C file; None where it is refused in words."""
     try:
-        return mercer.export_c(drawn.model, dtype=dtype, name=name)
+        return export_c(drawn.model, dtype=dtype, name=name)
     except (TypeError, ValueError) as error:
         return refuse(drawn, error, "C file")
 

@@ -208,7 +208,7 @@ FOUND = {
     **{
         f"joint linear machine, {family} at 1e{k}": Problem(
             "LinearSVC",
-            {"multi_class": "crammer_singer", "bias": False},
+            {"multiclass": "crammer_singer", "bias": False},
             "linear",
             family,
             exponent=k,

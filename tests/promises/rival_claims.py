@@ -63,10 +63,10 @@ def linear_svc(s):
     if model is None:
         return []
     prices, squared = decimals(p.C * s.weight), model.loss == "squared_hinge"
-    models = [model, *([] if "multi_class" in p.options else _other_ways(LinearSVC, options, s, s.labels))]
-    if "multi_class" in p.options and p.n_classes > 2:
+    models = [model, *([] if "multiclass" in p.options else _other_ways(LinearSVC, options, s, s.labels))]
+    if "multiclass" in p.options and p.n_classes > 2:
         return _crammer_singer(s, model, prices)
-    if "multi_class" in p.options:
+    if "multiclass" in p.options:
         return []
     broken = []
     for k, part in enumerate(parts_of(model.certificate_)):
@@ -343,7 +343,7 @@ CHECKS = {
         linear_svc,
         [
             *({"loss": loss, **bias} for loss in ("hinge", "squared_hinge") for bias in BIAS),
-            {"multi_class": "crammer_singer", "bias": False},
+            {"multiclass": "crammer_singer", "bias": False},
             {"loss": "hinge", "bias": "regularized", "intercept_scaling": 10.0},
         ],
     ),

@@ -13,6 +13,7 @@ import sklearn.svm
 import mercer
 import mercer.features
 from mercer import kernels
+from mercer.kernels.names import kernel_named
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -143,7 +144,7 @@ def test_the_table_of_kernels():
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| `\w+` \| `[A-Z]", line)]
     known = {}
     for name, made, _, definite, fused in rows:
-        kernel = kernels.kernel_named(name.strip("`"), gamma=1.0)
+        kernel = kernel_named(name.strip("`"), gamma=1.0)
         assert type(kernel).__name__ == re.match(r"`(\w+)\(", made)[1]
         assert kernel.positive_definite == definite.partition(",")[0]
         assert (kernel.recipe() is not None) == (fused == "yes"), name
@@ -151,6 +152,6 @@ def test_the_table_of_kernels():
         assert set(filter(None, parameters)) <= set(kernel.get_params())
         known[type(kernel)] = name
     with pytest.raises(ValueError, match="the names are") as refused:
-        kernels.kernel_named("none")
+        kernel_named("none")
     named = set(re.search(r"the names are (.*?)\.", str(refused.value))[1].split(", ")) - {"precomputed"}
-    assert {type(kernels.kernel_named(name, gamma=1.0)) for name in named} == set(known)
+    assert {type(kernel_named(name, gamma=1.0)) for name in named} == set(known)

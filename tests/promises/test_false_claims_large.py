@@ -118,7 +118,7 @@ def dual_of(name, model, s, t):
                 np.r_[zero, zero],
             )
         case "SVR, huber":
-            return t, zero - 1, zero + 1, np.arange(n), 0 * twice[:n], zero + 0.5
+            return t, zero - 0.5, zero + 0.5, np.arange(n), 0 * twice[:n], zero + 1
         case "NuSVR":
             return np.r_[t, t], np.r_[zero, zero - 1], np.r_[zero + 1, zero], twice, both, np.r_[zero, zero]
         case "QuantileSVR":

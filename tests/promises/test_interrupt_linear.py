@@ -29,7 +29,7 @@ CHILD = textwrap.dedent(
         if kind == "svr":
             model = LinearSVR(**options, solver="dual")
         elif kind == "joint":
-            model, y = LinearSVC(**options, multi_class="crammer_singer", bias=False), rng.integers(0, 4, 20_000)
+            model, y = LinearSVC(**options, multiclass="crammer_singer", bias=False), rng.integers(0, 4, 20_000)
         elif kind == "newton":
             options["tol"] = 1e-300  # never met, and each step takes a while
             X, y = rng.normal(size=(30_000, 400)), rng.integers(0, 2, 30_000)

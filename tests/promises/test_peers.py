@@ -57,12 +57,9 @@ def names(tmp_path_factory):
 
 # What the calls name, beside mercer.
 PRELUDE = """
-import mercer, mercer.libsvm, mercer.solvers.qp, mercer.tables.formula, numpy as np, scipy.special
+import mercer, mercer.libsvm, mercer.solvers.qp, numpy as np, scipy.special
 from mercer.cli.svmlight.learn import default_price
-from mercer.estimators.transduction import transduce
 from mercer.features import incomplete_cholesky, kernel_feature_analysis
-from mercer.files.svmlight_model import write_svmlight_model
-from mercer.solvers.ipop import ipop
 from mercer.unsupervised import manifold_kernel
 """
 

@@ -14,17 +14,23 @@ import mercer.features
 from mercer import kernels
 from mercer.fitting.pipeline.machine import Machine
 from mercer.kernels import Kernel
+from mercer.kernels.names import COMPOSED_KERNELS
 
 PUBLIC = [getattr(mercer, name) for name in mercer.__all__]
 FEATURES = [getattr(mercer.features, name) for name in mercer.features.__all__]
 KERNELS = [cls for cls in (getattr(kernels, name) for name in kernels.__all__) if inspect.isclass(cls)]
+KERNELS += COMPOSED_KERNELS.values()
 ESTIMATORS = [cls for cls in PUBLIC + FEATURES if inspect.isclass(cls) and issubclass(cls, BaseEstimator)]
 CONSTRUCTED = ESTIMATORS + [cls for cls in KERNELS if issubclass(cls, Kernel) and cls is not Kernel]
 NEEDED = {"estimator": mercer.SVC(), "kernel": kernels.Linear(), "left": kernels.Linear(), "right": kernels.Linear()}
 NEEDED |= {"function": len, "feature_map": len, "factor": 2.0, "constant": 1.0, "exponent": 2, "columns": (0,)}
 THEIRS = dict(sklearn.utils.all_estimators())
 # Parameters of scikit-learn's that a machine of the same name lacks, as the migration page says.
-ABSENT = {"NuSVC": {"class_weight", "probability"}, "LinearSVC": {"fit_intercept"}, "LinearSVR": {"fit_intercept"}}
+ABSENT = {
+    "NuSVC": {"class_weight", "probability"},
+    "LinearSVC": {"fit_intercept", "multi_class"},
+    "LinearSVR": {"fit_intercept"},
+}
 
 
 def made(cls):

@@ -50,19 +50,19 @@ def fitted(name):
     if not is_classifier(plain):
         y = None if is_outlier_detector(plain) else NUMBERS
         return {name: plain.fit(X) if y is None else plain.fit(X, y)}
-    parameter = next((one for one in ("multiclass", "multi_class") if one in plain.get_params(deep=False)), None)
+    parameter = "multiclass" if "multiclass" in plain.get_params(deep=False) else None
     schemes = SCHEMES
     if parameter is None:
         schemes = ("",)
-    elif parameter == "multi_class":
-        schemes = ("ovr", "crammer_singer")
+    elif name == "LinearSVC":
+        schemes = ("ovr", "crammer-singer")
     elif name == "MKLClassifier":
         schemes = ("ovo", "ovr")
     models = {}
     for k, y in CLASSES.items():
         for scheme in schemes:
             given = {parameter: scheme} if parameter else {}
-            if parameter == "multi_class" and scheme != "ovr":
+            if name == "LinearSVC" and scheme != "ovr":
                 given["bias"] = "regularized"
             model = _made(cls, **given)
             models[f"{name}, {k} classes {scheme}".strip()] = model.fit(X, y)

@@ -93,7 +93,7 @@ def expectile(t, C, tau, *, bias=True):
 
 
 def huber(t, C, delta, *, bias=True):
-    return dual(t, -C, C, d=delta / C, totals=(0.0,) if bias is True else ())
+    return dual(t, -C * delta, C * delta, d=1 / C, totals=(0.0,) if bias is True else ())
 
 
 def quantile(t, C, tau, *, bias=True):

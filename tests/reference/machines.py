@@ -151,14 +151,14 @@ def svr_expectile(K, t, w, tau=0.8):
 
 
 def svr_huber(K, t, w, delta=0.3):
-    """Huber's loss as the least of r²-part and |r|-part: min over s of s²/(2δ) + |r − s|."""
+    """Huber's loss as the least of r²-part and |r|-part: min over s of s²/2 + δ|r − s|."""
     Phi = root(K)
     n, m = Phi.shape
     size = m + 1 + 3 * n  # w, b, s, and the two parts of r − s
     P, q = np.zeros((size, size)), np.zeros(size)
     P[np.arange(m), np.arange(m)] = 1.0
-    P[m + 1 + np.arange(n), m + 1 + np.arange(n)] = 2.0 * w / delta
-    q[m + 1 + n :] = np.r_[2.0 * w, 2.0 * w]
+    P[m + 1 + np.arange(n), m + 1 + np.arange(n)] = 2.0 * w
+    q[m + 1 + n :] = 2.0 * delta * np.r_[w, w]
     A = np.hstack([Phi, np.ones((n, 1)), np.eye(n), np.eye(n), -np.eye(n)])
     return minimise(P, q, A, t, np.eye(size)[m + 1 + n :], np.zeros(2 * n))[0]
 

@@ -101,7 +101,7 @@ def one_class(weight, nu):
 
 def huber(t, delta, C):
     """A box on both sides of zero with a ridge."""
-    return problem_of(t, -C, C, d=delta / C)
+    return problem_of(t, -C * delta, C * delta, d=1 / C)
 
 
 def least_squares(t, lam):

@@ -93,7 +93,7 @@ def test_no_neighbour_is_better_than_what_is_found(criterion, bias):
             else:
                 kernel.set_params(**{name: factor * kernel.get_params()[name]})
             neighbour = learn_kernel(
-                X, of(criterion), kernel=kernel, names=names, max_steps=1, **numbers, **options
+                X, of(criterion), kernel=kernel, names=names, max_iter=1, **numbers, **options
             ).start
             assert not better(neighbour, found.value + 1e-7 * abs(found.value) * (1 if better is np.greater else -1))
 

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from contracts import scikit_learn_checks
 from mercer import SVC, SVR, TunedOneClassSVM, TunedSVC, TunedSVR
+from mercer.files.c.export import export_c
 
 
 def data(n: int = 80):  # type: ignore[no-untyped-def]
@@ -118,7 +119,7 @@ def test_what_the_best_machine_knows_can_be_asked_here(kind, tmp_path) -> None: 
     small = mercer.compress(model, 5)
     np.testing.assert_array_equal(small.predict(X), mercer.compress(best, 5).predict(X))
     for part, name in ((model, "one.c"), (best, "other.c")):
-        mercer.export_c(part, tmp_path / name)
+        export_c(part, tmp_path / name)
     one, other = ((tmp_path / name).read_text().replace(name[:-2], "") for name in ("one.c", "other.c"))
     assert one == other
     assert not hasattr(model, "partial_fit")

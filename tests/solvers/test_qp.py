@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import mercer
 from mercer.errors import MissingExtraError
 from mercer.gram import gram_for
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.solution import Stop
 from mercer.solvers import qp
 from mercer.solvers.dual.certified import solve_certified

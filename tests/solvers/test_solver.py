@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer.gram import gram_for
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.solution import Stop
 from mercer.solvers import SOLVERS
 from mercer.solvers.solver import choose_solver, refuses

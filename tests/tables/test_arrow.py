@@ -6,6 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
+from mercer.files.c.export import export_c
 from mercer.kernels import Gaussian
 from mercer.tables.frame import part_of
 
@@ -43,9 +44,9 @@ def test_search_of_a_pipeline():
 
 def test_exported_code_takes_the_figure_from_a_table():
     machine = mercer.SVC(kernel=Gaussian(0.5)).fit(TABLE, Y)
-    assert mercer.export_c(machine, X=TABLE) == mercer.export_c(machine, X=TABLE.to_pandas())
+    assert export_c(machine, X=TABLE) == export_c(machine, X=TABLE.to_pandas())
     with pytest.raises(ValueError, match="Feature names"):
-        mercer.export_c(machine, X=TABLE.rename_columns(["c0", "c2", "c1"]))
+        export_c(machine, X=TABLE.rename_columns(["c0", "c2", "c1"]))
 
 
 def test_kernel_matrix_in_frames():

@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import mercer
 from mercer import SVC, SVR, LinearSVR, OneClassSVM, RLSRegressor, TunedSVC, TunedSVR, ask, tabular
 from mercer.explain import partial_dependence, reasons
+from mercer.files.c.export import export_c
 from mercer.theory import insight
 
 N = 70
@@ -255,7 +256,7 @@ def test_compress_fits_to_targets_in_the_machines_unit():
 def test_c_files_of_tables_of_numbers():
     for machine in (SVR(C=5.0), LinearSVR(), TunedSVR({"C": [1.0, 5.0]}, cv=2), RLSRegressor(lam=0.1)):
         model = tabular(machine).fit(NUMBERS, Y)
-        told = mercer.export_c(model, dtype="float64", X=NUMBERS)
+        told = export_c(model, dtype="float64", X=NUMBERS)
         assert "model_predict" in told
         parts = mercer.files.exported_parts.Parts.of(model)
         rows = (NUMBERS.to_numpy() - parts.scalings[0].shift) / parts.scalings[0].divisor
@@ -268,8 +269,8 @@ def test_c_files_of_tables_of_numbers():
     with pytest.raises(
         TypeError, match=r"rows of numbers, but the column 'plan' is this: category.*ask\(model\).machine"
     ):
-        mercer.export_c(AROUND["table"]())
+        export_c(AROUND["table"]())
     with pytest.raises(TypeError, match="no probabilities or intervals of CalibratedClassifier; export the model"):
-        mercer.export_c(tabular(SVC()).fit(NUMBERS, LABELS).calibrate(NUMBERS, LABELS, cv=2))
+        export_c(tabular(SVC()).fit(NUMBERS, LABELS).calibrate(NUMBERS, LABELS, cv=2))
     with pytest.raises(TypeError, match="not ColumnTransformer; apply it to the rows"):
-        mercer.export_c(AROUND["Pipeline"]())
+        export_c(AROUND["Pipeline"]())

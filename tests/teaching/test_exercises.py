@@ -1,6 +1,6 @@
 """Exercises and examples of the lecture notes, as numbers: what they ask to prove holds for what mercer computes.
 
-Igel's 4.1 and 4.2 are in tests/test_rkhs.py, his 4.4 in tests/teaching/test_trace.py.
+Igel's 4.1 and 4.2 are in tests/test_rkhs.py, his 4.4 in tests/teaching/test_steps.py.
 """
 
 import itertools

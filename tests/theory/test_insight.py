@@ -140,11 +140,11 @@ LEARNT = {
     "table": mercer.Tabular(FIXED),
     "likelihood": mercer.GaussianProcessClassifier(kernel=Gaussian(gamma=0.5)),
     "learnt kernel": mercer.SVC(
-        kernel=mercer.learn_kernel(X, Y, kernel=Gaussian(gamma=0.5), criterion="radius-margin", max_steps=3).kernel,
+        kernel=mercer.learn_kernel(X, Y, kernel=Gaussian(gamma=0.5), criterion="radius-margin", max_iter=3).kernel,
         bias=False,
     ),
     "part of the kernel is learnt": mercer.SVC(
-        kernel=2 * mercer.learn_kernel(X, Y == "yes", kernel=Gaussian(gamma=0.5), max_steps=3).kernel + 1, bias=False
+        kernel=2 * mercer.learn_kernel(X, Y == "yes", kernel=Gaussian(gamma=0.5), max_iter=3).kernel + 1, bias=False
     ),
 }
 CHOSEN_BEFORE = {
@@ -167,7 +167,7 @@ def test_a_bound_does_not_apply_where_the_data_chose_kernel_or_scale(name):
 
 def test_a_search_that_finds_nothing_better_returns_a_kernel_of_its_own():
     given = Gaussian(gamma=0.5)
-    found = mercer.learn_kernel(X, Y, kernel=given, criterion="alignment", max_steps=1).kernel
+    found = mercer.learn_kernel(X, Y, kernel=given, criterion="alignment", max_iter=1).kernel
     assert found is not given
     assert (given.learnt, found.learnt) == (False, True)
 
@@ -175,7 +175,7 @@ def test_a_search_that_finds_nothing_better_returns_a_kernel_of_its_own():
 @pytest.mark.filterwarnings("ignore:the best score is at the edge")
 def test_clones_and_files_know_that_a_kernel_was_learnt(tmp_path):
     """Pipelines, searches and files copy a machine's kernel; no copy may be taken for one chosen before the samples."""
-    found = mercer.learn_kernel(X, Y, kernel=Gaussian(gamma=0.5), criterion="alignment", max_steps=1).kernel
+    found = mercer.learn_kernel(X, Y, kernel=Gaussian(gamma=0.5), criterion="alignment", max_iter=1).kernel
     machine = mercer.SVC(kernel=found, bias=False).fit(X, Y)
     mercer.save(machine, tmp_path / "m.mercer")
     within = mercer.SVC(kernel=2 * found + 1, bias=False)

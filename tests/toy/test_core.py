@@ -21,7 +21,8 @@ from scipy.optimize import linprog
 import mercer
 from mercer import SVC, SVR, OneClassSVM, kernels, toy
 from mercer.errors import NotSeparableError
-from mercer.teaching import trace as run_trace
+from mercer.kernels.algebra import Sum
+from mercer.teaching import steps as run_steps
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")
@@ -83,7 +84,7 @@ def fitted(machine: Any, X: np.ndarray, *y: Any) -> Any:
     Sums of kernels are given as matrices: for values that NumPy computes the library's certificates allow much more
     rounding than the page's core makes.
     """
-    if isinstance(machine.kernel, kernels.Sum):
+    if isinstance(machine.kernel, Sum):
         X, machine = machine.kernel(X), machine.set_params(kernel="precomputed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -292,7 +293,7 @@ def test_path_in_C() -> None:
         terms, kernel = a_kernel(rng)
         low, high = 0.01, 30.0
         Cs = np.exp(rng.uniform(math.log(low), math.log(high), 4)).tolist()
-        if isinstance(kernel, kernels.Sum):  # as in `fitted`
+        if isinstance(kernel, Sum):  # as in `fitted`
             path = mercer.svm_path(kernel(X), y, kernel="precomputed", C_min=low, C_max=high)
         else:
             path = mercer.svm_path(X, y, kernel=kernel, C_min=low, C_max=high)
@@ -366,7 +367,7 @@ def test_steps_of_the_algorithm(rule: str) -> None:
         X, y = two_classes(rng)
         terms, kernel = a_kernel(rng, single=True)
         C = float(10 ** rng.uniform(-1, 1))
-        wanted.append(run_trace(X, 2 * y - 1, kernel=kernel, C=C, rule=rule, tol=1e-2, max_steps=200))
+        wanted.append(run_steps(X, 2 * y - 1, kernel=kernel, C=C, rule=rule, tol=1e-2, max_iter=200))
         given.append(
             {
                 "rows": X.tolist(), "targets": (1 - y).tolist(), "kernel": terms, "machine": {"name": "svc", "C": C},
@@ -436,7 +437,7 @@ def test_grid_is_the_decision_function() -> None:
                 "grid": [left, top, width, height, columns, rows],
             }
         )  # fmt: skip
-        wanted.append(model.decision_function(kernel(places, X) if isinstance(kernel, kernels.Sum) else places))
+        wanted.append(model.decision_function(kernel(places, X) if isinstance(kernel, Sum) else places))
     for found, values in zip(solved(given), wanted, strict=True):
         np.testing.assert_allclose(found["grid"], values, rtol=AGREE, atol=AGREE * np.abs(values).max())
 

@@ -168,8 +168,7 @@ FILES = [
         "c",
         "C",
         file_tools.c_file,
-        '`mercer.save(model, "m.c")` and `mercer.export_c`: decision values and labels of the compiled file are those '
-        "of the model.",
+        '`mercer.save(model, "m.c")`: decision values and labels of the compiled file are those of the model.',
         ("C file",),
         EXPORTS,
     ),
@@ -195,7 +194,8 @@ FILES = [
         "libsvm",
         "LIBSVM",
         file_tools.libsvm,
-        "`libsvm_from_estimator`, with integers as classes: LIBSVM and mercer read the file and answer as the model.",
+        '`mercer.save(model, "m.model", format="libsvm")`, with integers as classes: LIBSVM and mercer read the file '
+        "and answer as the model.",
         ("LIBSVM",),
         (
             GIVE_THE_MACHINE,
@@ -208,7 +208,8 @@ FILES = [
         "svmlight",
         "SVMlight",
         file_tools.svmlight,
-        "`write_svmlight_model`, with 1 and −1 as classes: the file's formula and mercer's reader answer as the model.",
+        '`mercer.save(model, "m.model", format="svmlight")`, with 1 and −1 as classes: the file\'s formula and '
+        "mercer's reader answer as the model.",
         ("SVMlight", "LIBSVM"),
         (
             GIVE_THE_MACHINE,
@@ -222,8 +223,8 @@ FILES = [
         "liblinear",
         "LIBLINEAR",
         file_tools.liblinear,
-        "`liblinear_from_estimator`, with integers as classes: LIBLINEAR and mercer read the file and answer as the "
-        "model.",
+        '`mercer.save(model, "m.model", format="liblinear")`, with integers as classes: LIBLINEAR and mercer read the '
+        "file and answer as the model.",
         ("LIBLINEAR",),
         (Refusal(but("LinearSVC", "LinearSVR"), "a file holds w and b of a linear machine", "LinearSVC"),),
     ),

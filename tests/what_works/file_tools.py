@@ -15,11 +15,7 @@ import scipy.sparse as sp
 
 import mercer
 from mercer.errors import ModelFormatError
-from mercer.files.liblinear_estimator import estimator_from_liblinear, liblinear_from_estimator
-from mercer.files.liblinear_model import read_liblinear_model, write_liblinear_model
-from mercer.files.libsvm_estimator import estimator_from_libsvm, libsvm_from_estimator
-from mercer.files.libsvm_model import read_libsvm_model, write_libsvm_model
-from mercer.files.svmlight_model import read_svmlight_model, write_svmlight_model
+from mercer.files.c.export import export_c
 from what_works.answers import ROWS, expect_same_answers, values
 from what_works.rows import N, fitted, machine_in
 
@@ -79,7 +75,7 @@ def has_compiler():
 
 
 def c_text(row, name="model", dtype="float64"):
-    return mercer.export_c(fitted(row), dtype=dtype, name=name)
+    return export_c(fitted(row), dtype=dtype, name=name)
 
 
 class CFile:
@@ -143,8 +139,8 @@ def with_integers(row):
 def libsvm(row):
     model, labels = with_integers(row)
     with file("some.model") as path:
-        write_libsvm_model(libsvm_from_estimator(model), path)
-        expect_libsvm_agrees(row, model, labels, path, lambda path: estimator_from_libsvm(read_libsvm_model(path)))
+        mercer.save(model, path, format="libsvm")
+        expect_libsvm_agrees(row, model, labels, path, mercer.load)
 
 
 def expect_libsvm_agrees(row, model, labels, path, load):
@@ -206,10 +202,10 @@ def svmlight_values(path, points):
 def svmlight(row):
     model, labels = with_integers(row)
     with file("some.model") as path:
-        write_svmlight_model(libsvm_from_estimator(model), path, n_documents=N)
+        mercer.save(model, path, format="svmlight")
         f = values(model, row, ROWS)[:, 0]
         np.testing.assert_allclose(svmlight_values(path, ROWS), f, atol=1e-9)
-        again = estimator_from_libsvm(read_svmlight_model(path), n_features=3)
+        again = mercer.load(path, n_features=3)
     told, predicted = again.predict(row.given(ROWS)), model.predict(row.given(ROWS))
     if labels is not None:
         np.testing.assert_array_equal(told, predicted)
@@ -220,10 +216,8 @@ def svmlight(row):
 def liblinear(row):
     model, labels = with_integers(row)
     with file("some.model") as path:
-        write_liblinear_model(liblinear_from_estimator(model), path)
-        expect_liblinear_agrees(
-            row, model, labels, path, lambda path: estimator_from_liblinear(read_liblinear_model(path))
-        )
+        mercer.save(model, path, format="liblinear")
+        expect_liblinear_agrees(row, model, labels, path, mercer.load)
 
 
 def saved_as_model(row):

@@ -137,7 +137,7 @@ OTHERS = {
     "bias": False, "slack": "l2", "tol": 0.5, "tau": 0.3, "delta": 0.2, "multiclass": "ovr", "class_weight": "balanced",
     "quantiles": (0.2, 0.8), "n_landmarks": 3, "n_components": 1, "n_clusters": 3, "max_iter": 1, "kernel": "linear",
     "random_state": 5, "warm_start": True, "solver": "other", "theta": 0.3, "gap_tol": 0.5, "intercept_scaling": 3.0,
-    "lams": [1.0], "loss": "other", "grid": {"C": [1.0]}, "multi_class": "ovr", "optimise": True, "ordered": True,
+    "lams": [1.0], "loss": "other", "grid": {"C": [1.0]}, "optimise": True, "ordered": True,
 }  # fmt: skip
 
 

@@ -171,7 +171,7 @@ row("NuSVC", "", "two", nu=0.3)
 row("NuSVC", "three classes", "three", nu=0.3, facts="pairs")
 row("LinearSVC", "", "two", facts="linear")
 row("LinearSVC", "three classes", "three", facts="linear, rest")
-row("LinearSVC", "Crammer and Singer", "three", multi_class="crammer_singer", bias="regularized", facts="linear, joint")
+row("LinearSVC", "Crammer and Singer", "three", multiclass="crammer_singer", bias="regularized", facts="linear, joint")
 row("LinearSVC", "hinge", "two", loss="hinge", facts="linear")
 row(
     "LinearSVC",

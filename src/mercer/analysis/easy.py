@@ -28,7 +28,7 @@ from mercer.arrays import Indices
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
 from mercer.estimators import SVC, SVR
-from mercer.files import save
+from mercer.files.save_and_load import save
 from mercer.runtime.progress import Reporter
 from mercer.runtime.shared_docs import shared_docs
 from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
@@ -60,7 +60,7 @@ def easy(
     missing: str = "impute",
     standardise: bool = True,
     class_weight: str | None = "auto",
-    seed: int = 0,
+    random_state: int = 0,
     verbose: bool = False,
 ) -> EasyModel:
     """Read a table, search for parameters, judge on rows held out, train on all rows, calibrate and explain.
@@ -77,7 +77,7 @@ def easy(
     class_weight : {"auto", "balanced", None}, default="auto"
         "auto": classes count alike, and the balanced accuracy decides, where one has less than a quarter of the rows
         that it would have if all had the same.
-    seed : int, default=0
+    random_state : int, default=0
         Of all folds and draws.
     verbose : bool, default=False
         A line a second on how far it is.
@@ -105,7 +105,7 @@ def easy(
     frame, y, name, kind = _parted(table, target, machine)
     columns = {"drop": drop, "only": only, "categorical": categorical, "numeric": numeric, "text": text}
     options = {**columns, "missing": missing, "standardise": standardise}
-    return easy_of(frame, y, name, kind, options, class_weight, seed, verbose=verbose)
+    return easy_of(frame, y, name, kind, options, class_weight, random_state, verbose=verbose)
 
 
 def easy_of(

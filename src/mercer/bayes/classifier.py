@@ -81,9 +81,9 @@ class GaussianProcessClassifier(Optimising, OneAgainstRest, RepresentedMachine):
     _: KW_ONLY
     tol: float = 1e-13
 
-    F_NAME = "latent mean"
+    _DECISION_NAME = "latent mean"
 
-    FITTED = fitted(
+    _FITTED = fitted(
         log_marginal_likelihood_value_=Array(None, single=True),
         laplace_correction_=Array("outputs"),
         _weight_=Array("vectors", required=True),

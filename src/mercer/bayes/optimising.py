@@ -26,7 +26,7 @@ class Optimising(Machine):
     """A machine that chooses its kernel by the marginal likelihood."""
 
     # The factor is as large as K, and made again where it is needed.
-    FITTED = fitted(_process_=Unsaved(pickled=False))
+    _FITTED = fitted(_process_=Unsaved(pickled=False))
 
     _: KW_ONLY
     optimise: bool | Sequence[str] = True

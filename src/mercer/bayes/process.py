@@ -182,7 +182,7 @@ class GaussianProcess(Process):
             self.X, self.Y, self.weight, kernel=kernel, lam=lam, bias=self.bias, scatter=self.scatter
         )
 
-    def most_likely(self, names: Sequence[str] | None, max_steps: int) -> GaussianProcess:
+    def most_likely(self, names: Sequence[str] | None, max_iter: int) -> GaussianProcess:
         """The process whose `lam` and kernel parameters, or those of these names, make the data most likely, from
         these on: a local maximum of log p(y)."""
 
@@ -190,6 +190,6 @@ class GaussianProcess(Process):
             found = self.at(kernel, numbers["lam"])
             return found.log_likelihood, found.log_likelihood_gradient
 
-        kernel, numbers = climb(value, self.kernel, {"lam": self.lam}, names, max_steps)
+        kernel, numbers = climb(value, self.kernel, {"lam": self.lam}, names, max_iter)
         best = self.at(kernel, numbers["lam"])
         return best if best.log_likelihood > self.log_likelihood else self

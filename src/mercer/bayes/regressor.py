@@ -17,7 +17,8 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.pipeline.telling import Progress
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
+from mercer.kernels.names import as_kernel
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.choose import solve_least_squares
@@ -76,7 +77,7 @@ class GaussianProcessRegressor(Optimising, LeastSquaresRegressor):
     _: KW_ONLY
     bias: bool = False
 
-    FITTED = fitted(
+    _FITTED = fitted(
         lam_=Number(required=True),
         log_marginal_likelihood_value_=Number(required=True),
         _weight_=Array("vectors", required=True),

@@ -110,7 +110,7 @@ class RelevanceVectorRegressor(MachineMethods, Regressor):
 
     _default_steps = 10_000
 
-    FITTED = fitted(
+    _FITTED = fitted(
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         relevance_=IndexArray(required=True),

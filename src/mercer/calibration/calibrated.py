@@ -32,7 +32,7 @@ class Calibrated(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresSta
     `_check_parameters` refuses what `fit` cannot use.
     """
 
-    FITTED = fitted(estimator_=NestedEstimator(methods=("predict",), required=True), _unproven_=Text())
+    _FITTED = fitted(estimator_=NestedEstimator(methods=("predict",), required=True), _unproven_=Text())
 
     _default: ClassVar[Any]
 

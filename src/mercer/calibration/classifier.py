@@ -109,7 +109,7 @@ class CalibratedClassifier(ScoresAccuracy, Calibrated):
     [[False, True, False]]
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         classes_=Unsaved(),  # they are those of estimator_
         probabilities_=OneOf(ClassProbabilities, curves=OneOf(Softmax, Steps, VennAbers, Sigmoids), required=True),
         _own_scores_=OneOf(OwnScores, required=True),

@@ -117,7 +117,7 @@ class CalibratedRegressor(ScoresR2, Calibrated):
     True
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         residuals_=Array(None, required=True),
         _folds_=_Folds(required=True),
         _without_=IndexArray(required=True),

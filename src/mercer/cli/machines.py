@@ -38,7 +38,7 @@ REGRESSORS: Final = ("epsilon_svr", "nu_svr", "linear_svr", "quantile_svr", "rls
 OWN_OPTIONS: Final = {name: name for name in ("slack", "bias", "multiclass", "loss", "lam")} | {"quantile": "quantiles"}
 # What these are for LIBSVM's machines, which its files hold.
 _IN_LIBSVM: Final = {"slack": "l1", "bias": "free", "multiclass": "ovo", "loss": "epsilon_insensitive"}
-_BIASES: Final = {"free": True, "none": False, "regularized": "regularized"}
+_BIASES: Final = {"free": True, "none": False, "regularized": "regularized", "regularised": "regularized"}
 
 
 def machine_name(text: str) -> str:
@@ -82,8 +82,6 @@ def build(args: argparse.Namespace, gamma: float | str, class_weight: ClassWeigh
     for option, parameter in OWN_OPTIONS.items():
         if (value := values[option]) is not None:
             own[parameter] = _BIASES[value] if option == "bias" else value
-    if args.machine == "linear_svc" and "multiclass" in own:
-        own["multi_class"] = own.pop("multiclass").replace("-", "_")
     common = ("kernel", "degree", "gamma", "coef0", "tol", "cache_size", "shrinking")
     return made(**{name: values[name] for name in common if name in known}, **own)
 

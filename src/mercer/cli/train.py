@@ -152,7 +152,12 @@ def add_machine_options(machine: argparse._ArgumentGroup) -> None:
     add("-n", "--nu", type=float, default=0.5, help="of nu_svc, one_class and nu_svr (0.5)")
     add("-p", "--epsilon", type=float, default=0.1, help="half-width of epsilon_svr's tube (0.1)")
     add("--slack", choices=("l1", "l2"), help="of c_svc: errors or squared errors (l1)")
-    add("--bias", choices=("free", "none", "regularized"), help="of most machines; rls has no regularized one (free)")
+    add(
+        "--bias",
+        choices=("free", "none", "regularized", "regularised"),
+        metavar="{free,none,regularized}",
+        help="of most machines; rls has no regularized one (free)",
+    )
     add(
         "--multiclass",
         choices=("ovo", "ovr", "crammer-singer", "weston-watkins"),

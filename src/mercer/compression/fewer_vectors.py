@@ -120,7 +120,9 @@ def compress(
     X, y = None if X is None else asked.rows(X), asked.target(y)
     original = _checked(model, max_error)
     count = _count(n_vectors, max_error, n_samples(original.vectors))
-    max_error = None if max_error is None else float(max_error) / model.F_SCALE  # from here on of the expansion
+    max_error = (
+        None if max_error is None else float(max_error) / model._DECISION_FACTOR
+    )  # from here on of the expansion
     if count is not None and MOST_VECTORS < count < n_samples(original.vectors):
         raise ValueError(
             f"n_vectors={n_vectors!r} asks for {count} vectors, whose kernel matrix does not fit into memory; ask for "

@@ -127,7 +127,7 @@ def matched(model: Any, target: Target, span: Span, samples: Samples) -> tuple[F
 def retrained(machine: Any, target: Target, span: Span, samples: Samples) -> tuple[Floats, Floats] | None:
     """Coordinates of w' (a column for each output) and b'; None where the loss cannot be minimised in the span."""
     # Another problem in these coordinates: f asks for k(x, x) itself, or landmarks would be chosen again.
-    if machine.F_LESS_OWN or "n_landmarks" in machine.get_params(deep=False):
+    if machine._SUBTRACTS_DIAGONAL or "n_landmarks" in machine.get_params(deep=False):
         return None
     linear = clone(machine).set_params(kernel="linear", **_settings(machine))
     features = span.coordinates(samples.X)

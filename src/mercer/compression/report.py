@@ -3,7 +3,7 @@
 By the reproducing property |f(x) − f'(x)| ≤ ‖w − w'‖ √k(x, x) + |b − b'| for every x, seen or not. Where |f'(x)| is
 larger, f(x) has the same sign. If w' is a projection of w, only the part of φ(x) outside the span counts.
 
-A record speaks of the machine's expansion, a report of f, which is `F_SCALE` times that.
+A record speaks of the machine's expansion, a report of f, which is `_DECISION_FACTOR` times that.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Compression:
         self.n_vectors_before, self.removed = record.n_before, record.removed
         self.moved, self.retrained = record.moved, record.retrained
         self.n_vectors = int(machine._expansion_.coefficients.shape[0])
-        self.error = _one_or_all(machine.F_SCALE * record.error)
-        self.b_change = _one_or_all(machine.F_SCALE * record.b_change)
+        self.error = _one_or_all(machine._DECISION_FACTOR * record.error)
+        self.b_change = _one_or_all(machine._DECISION_FACTOR * record.b_change)
         self.original_certificate: Certificate | None = vars(machine).get("_original_certificate_")
 
     def __repr__(self) -> str:
@@ -177,8 +177,8 @@ class Compression:
         b = np.abs(expansion.b) + record.b_change
         apart = np.minimum(np.outer(roots, record.error), self._beyond_span(X, roots))
         rounded = np.outer(roots, share * (record.lengths + own_lengths)) + 2.0**-50 * b
-        bound = machine.F_SCALE * (apart + rounded + record.b_change)
-        if machine.F_LESS_OWN:  # k(x, x) is the same number in both, and a difference is rounded
+        bound = machine._DECISION_FACTOR * (apart + rounded + record.b_change)
+        if machine._SUBTRACTS_DIAGONAL:  # k(x, x) is the same number in both, and a difference is rounded
             own = np.abs(kernel.diag(X))[:, None]
             bound += gamma(64) * (own + np.outer(roots, record.lengths + own_lengths) + b)
         return np.asarray(bound) * (1 + 2.0**-50)
@@ -222,8 +222,8 @@ class Compression:
     def _kept(self, X: Any) -> Flags:
         machine = self._machine
         values, bound = machine._expansion_(X), self._bound(X)
-        if machine.F_LESS_OWN:
-            values = machine.F_SCALE * values - machine._expansion_.kernel.diag(X)[:, None]
+        if machine._SUBTRACTS_DIAGONAL:
+            values = machine._DECISION_FACTOR * values - machine._expansion_.kernel.diag(X)[:, None]
         if values.shape[1] == 1:
             return np.asarray(np.abs(values[:, 0]) > bound[:, 0])
         if not hasattr(machine, "break_ties") or has_function_per_class(machine):

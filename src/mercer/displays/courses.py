@@ -18,7 +18,7 @@ from mercer.parameters import positive
 from mercer.runtime.optional import require
 from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.asked import ask
-from mercer.teaching.record import Trace
+from mercer.teaching.record import Steps
 
 
 class ConvergenceRecord:
@@ -179,23 +179,23 @@ class ConvergenceDisplay(Picture):
 
 
 @shared_docs
-def film_trace(trace: Trace, *, interval_ms: float = 200.0, figure: Figure | None = None) -> Any:
-    """Return an animation of a trace, a frame per step: α of every sample, the chosen ones in colour, and the dual.
+def film_steps(run: Steps, *, interval_ms: float = 200.0, figure: Figure | None = None) -> Any:
+    """Return an animation, a frame per step: α of every sample, the chosen ones in colour, and the dual value.
 
     Parameters
     ----------
-    trace : Trace
+    run : Steps
         What to show.
     %(film)s
     """
     positive("interval_ms", interval_ms)
-    if len(trace) == 0:
-        raise ValueError("the trace has no steps to be shown: nothing violates tol at α = 0")
-    pyplot, animation = (require(name, "a film of a trace") for name in ("matplotlib.pyplot", "matplotlib.animation"))
+    if len(run) == 0:
+        raise ValueError("there are no steps to be shown: nothing violates tol at α = 0")
+    pyplot, animation = (require(name, "a film of steps") for name in ("matplotlib.pyplot", "matplotlib.animation"))
     figure = pyplot.figure(figsize=(9, 3.5), layout="constrained") if figure is None else figure
     left, right = figure.subplots(1, 2)
-    steps = trace.steps
-    bars = left.bar(np.arange(trace.problem.n), np.zeros(trace.problem.n))
+    steps = run.steps
+    bars = left.bar(np.arange(run.problem.n), np.zeros(run.problem.n))
     left.set(xlabel="sample", title="α", ylim=(0, 1.05 * max(float(step.alpha.max()) for step in steps) or 1.0))
     (line,) = right.plot([], [], color=COLOURS[0])
     duals = np.array([0.0, *(step.dual for step in steps)])

@@ -21,7 +21,8 @@ from mercer.displays.drawing import (
     ticks_of,
     told,
 )
-from mercer.explain import Explanation, PartialDependence, explain, partial_dependence
+from mercer.explain import Explanation, explain, partial_dependence
+from mercer.explain.partial_dependence import PartialDependence
 from mercer.parameters import integer, one_of
 from mercer.runtime.optional import require
 from mercer.tables.axis import Axis

@@ -26,7 +26,7 @@ from mercer.displays.drawing import (
 from mercer.estimators.ridge_path import RidgePath
 from mercer.paths.c_path import CPath
 from mercer.tables.asked import ask
-from mercer.teaching.record import Trace
+from mercer.teaching.record import Steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,29 +216,29 @@ class PathDisplay(Display):
         return cls("vectors", panels, columns).plot(axes)
 
     @classmethod
-    def from_trace(cls, trace: Trace, axes: Panels = None) -> Self:
+    def from_steps(cls, run: Steps, axes: Panels = None) -> Self:
         """Draw the dual value, and the violation with the size of each step, of a textbook algorithm.
 
         Parameters
         ----------
-        trace : Trace
-            As `mercer.trace` returns it; steps that the box cut short are marked.
+        run : Steps
+            As `mercer.steps` returns it; steps that the box cut short are marked.
         axes : two matplotlib axes, optional
             Where to draw; default: a new figure.
         """
-        steps = np.arange(len(trace) + 1)
-        dual = np.array([0.0, *(step.dual for step in trace)])
-        clipped = np.array([False, *(step.clipped for step in trace)], dtype=bool)
+        steps = np.arange(len(run) + 1)
+        dual = np.array([0.0, *(step.dual for step in run)])
+        clipped = np.array([False, *(step.clipped for step in run)], dtype=bool)
         curves = {"_": dual} | ({"cut short by the box": np.where(clipped, dual, np.nan)} if clipped.any() else {})
         sizes = {
-            name: np.maximum([getattr(step, name) for step in trace], SMALLEST_SHOWN) for name in ("violation", "size")
+            name: np.maximum([getattr(step, name) for step in run], SMALLEST_SHOWN) for name in ("violation", "size")
         }
         panels = [
             Panel("dual value", steps, curves, {"cut short by the box": "|"}),
-            Panel(f"{trace.method} {trace.rule}".strip(), steps[1:], sizes, {}, log=True),
+            Panel(f"{run.method} {run.rule}".strip(), steps[1:], sizes, {}, log=True),
         ]
         names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
-        columns = {name: [getattr(step, name) for step in trace] for name in names}
+        columns = {name: [getattr(step, name) for step in run] for name in names}
         return cls("step", panels, columns, log=False).plot(axes)
 
     def plot(self, axes: Panels = None) -> Self:

@@ -23,8 +23,8 @@ from mercer.displays.drawing import (
 )
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
-from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.margins import Margins
 from mercer.parameters import integer
 from mercer.runtime.shared_docs import shared_docs

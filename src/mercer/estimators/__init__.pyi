@@ -1,8 +1,5 @@
 """Names of mercer.estimators and their modules."""
 
-from . import regularisation as regularisation
-from . import ridge_path as ridge_path
-from . import transduction as transduction
 from .kernel_machine import KernelMachineClassifier as KernelMachineClassifier
 from .kernel_machine import KernelMachineRegressor as KernelMachineRegressor
 from .linear import LinearSVC as LinearSVC

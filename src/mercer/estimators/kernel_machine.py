@@ -40,7 +40,7 @@ _LOSSES: dict[Kind, dict[str, type[Loss]]] = {
 class RepresentedMachine(MachineMethods, Machine):
     """f(x) = Σ_j c_j k(x_j, x) + b, with a coefficient for every sample: what the representer theorem says."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
@@ -77,7 +77,7 @@ class _KernelMachine(RepresentedMachine):
 
     _default_steps = 200  # of Newton's method
 
-    FITTED = fitted(validation_loss_=Array("outputs", None))
+    _FITTED = fitted(validation_loss_=Array("outputs", None))
 
     loss: str | Loss = "logistic"
     lam: float = 1.0
@@ -303,7 +303,7 @@ class KernelMachineClassifier(ClassifierMethods, OneAgainstRest, _KernelMachine)
     True
     """
 
-    FITTED = fitted(_loss_=Text())
+    _FITTED = fitted(_loss_=Text())
 
     _kind = "classification"
 

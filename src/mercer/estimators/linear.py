@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -43,12 +44,12 @@ from mercer.solvers.linear.referee import LinearSolution
 _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _DUALS = (True, False, "auto")
-_MULTI_CLASS = ("ovr", "crammer_singer", "crammer-singer")
+_MULTICLASS = ("ovr", "crammer-singer", "crammer_singer")
 
 
 def _is_note(value: Any, _: Any) -> bool:
     """Tell whether a file's note of what a fit used is one that `LinearSVC._conclude` could have made."""
-    return isinstance(value, dict) and value.keys() == {"multi_class"} and value["multi_class"] in _MULTI_CLASS
+    return isinstance(value, dict) and value.keys() == {"multiclass"} and value["multiclass"] in _MULTICLASS
 
 
 @shared_docs
@@ -69,11 +70,11 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     tol : float or None, default=1e-4
         Largest violation of the optimality conditions that may remain; None asks for none.
     %(linear solver)s
-    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+    multiclass : {"ovr", "crammer-singer"}, default="ovr"
         Several classes one against the rest, or as Crammer and Singer's joint machine, which minimises
         ½Σ‖w_k‖² + Σ C_i max_k (1 − [k = y_i] + f_k(x_i) − f_{y_i}(x_i)). That one has no free bias (say "regularized"
         or False), knows no other loss (`loss` is not used) and is solved by dual coordinate descent, whatever `solver`
-        says; of two classes f_1 − f_0 is kept. "crammer-singer", as SVC spells it, means the same.
+        says; of two classes f_1 − f_0 is kept. scikit-learn's spelling "crammer_singer" means the same.
     %(class_weight)s
     penalty : "l2", default="l2"
         ½‖w‖²; scikit-learn's other one, "l1", is refused.
@@ -109,18 +110,22 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     True
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         coef_=Array("outputs", "features", required=True),
         class_weight_=Array("classes"),
-        _trained_as_=Predicate(must="be the multi_class of a fit", holds=_is_note),
+        _trained_as_=Predicate(must="be the multiclass of a fit", holds=_is_note),
     )
 
     C: float = 1.0
     _: KW_ONLY
     loss: str = "squared_hinge"
-    multi_class: str = "ovr"
+    multiclass: str = "ovr"
     class_weight: ClassWeight = None
     penalty: str = "l2"
+
+    _FOREIGN_PARAMETERS = MappingProxyType(
+        {**LinearMachine._FOREIGN_PARAMETERS, "multi_class": "it is multiclass here, as in SVC"}
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -128,10 +133,10 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         if self.penalty != "l2":
             raise ValueError(f"penalty={self.penalty!r} is not available: the penalty is always ½‖w‖² ('l2')")
         one_of("dual", self.dual, _DUALS)
-        one_of("multi_class", self.multi_class, _MULTI_CLASS)
+        one_of("multiclass", self.multiclass, _MULTICLASS)
         if self._joint and bias_feature(self) == math.inf:
             raise ValueError(
-                f"bias={self.bias!r}, a free bias, cannot be had with multi_class={self.multi_class!r}; "
+                f"bias={self.bias!r}, a free bias, cannot be had with multiclass={self.multiclass!r}; "
                 "use bias='regularized' or bias=False"
             )
 
@@ -140,7 +145,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
 
     @property
     def _joint(self) -> bool:
-        return bool(self.multi_class != "ovr")
+        return bool(self.multiclass != "ovr")
 
     def _tasks(self, fit: Fit) -> Tasks[LinearProblem | JointProblem]:
         target: Classes = fit.target
@@ -154,7 +159,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem | JointProblem]) -> None:
-        self._trained_as_ = {"multi_class": self.multi_class}
+        self._trained_as_ = {"multiclass": self.multiclass}
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -162,9 +167,9 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         self.coef_, self.intercept_ = freeze(w), freeze(b)
 
     def _planes(self) -> list[Pair]:
-        multi_class = trained_as(self, "multi_class", "ovr")
-        if multi_class != "ovr" and len(self.classes_) > 2:
-            raise ValueError(without_planes(self, "multi_class", multi_class, "'ovr'"))
+        multiclass = trained_as(self, "multiclass", "ovr")
+        if multiclass != "ovr" and len(self.classes_) > 2:
+            raise ValueError(without_planes(self, "multiclass", multiclass, "'ovr'"))
         return super()._planes()
 
 
@@ -222,7 +227,7 @@ class LinearSVR(Regressor, LinearMachine):
     0.48
     """
 
-    FITTED = fitted(coef_=Array("features", required=True))
+    _FITTED = fitted(coef_=Array("features", required=True))
 
     _: KW_ONLY
     epsilon: float = 0.0
@@ -323,6 +328,9 @@ def linear_path(
     Returns
     -------
     LinearPath
+        Each attribute has an entry for each C, in rising order: ``C``; ``coef``, an array of shape (n_points,
+        n_features), and ``intercept``: w and b; ``gap``, the duality gap as a share of the dual value;
+        ``certificates``; and ``stop_reasons``, "converged" or the limit that ended the fit at this C.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def _has_marks(machine: Any) -> bool:
 class NoveltyDetector(OutlierMixin, DualMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A machine without targets: y is accepted for consistency and ignored."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         intercept_=Array(1, required=True),
         offset_=Number(required=True),
     )
@@ -218,14 +218,14 @@ class SVDD(NoveltyDetector):
     2.0
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         radius_=Number(required=True),
         diagonal_=Number(or_none=True, required=True),
     )
 
     # R² − ‖φ(x) − a‖² = 2(Σβ_j k(x_j, x) + b) − k(x, x)
-    F_SCALE = 2.0
-    F_LESS_OWN = True
+    _DECISION_FACTOR = 2.0
+    _SUBTRACTS_DIAGONAL = True
 
     def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
         weight = fit.merged.weight
@@ -254,7 +254,7 @@ class SVDD(NoveltyDetector):
         X : array, CSR matrix or sequence of samples
             As in `fit`; of a precomputed kernel, its values between these and the training samples.
         """
-        return np.asarray(self.F_SCALE * self._decision(X)[:, 0] - self._diagonal_of(X))
+        return np.asarray(self._DECISION_FACTOR * self._decision(X)[:, 0] - self._diagonal_of(X))
 
     def _diagonal_of(self, X: Data) -> Any:
         kernel = self._expansion_.kernel

@@ -72,7 +72,7 @@ class NuSVC(PairwiseClassifier):
     0.99
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         nu_=Number(per_output=True),
         equivalent_C_=Number(per_output=True),
     )

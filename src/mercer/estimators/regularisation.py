@@ -10,7 +10,7 @@ Every machine here minimises  ½‖w‖² + C Σ loss_i.  With n = Σ sample wei
 The first three are their own inverse: with C in the place of ϑ, λ or α they give that. For the λ of least squares
 others have other words: alpha of scikit-learn's Ridge and KernelRidge is λ, GURLS's λ is λ/n, an LS-SVM's gamma is 1/λ.
 
-C that makes a machine consistent as n grows: `C_from_consistency`.
+`C_from` converts them, and gives the C that makes a machine consistent as n grows.
 
 For several classes one against one, n is the weight of the two classes of the pair. The ν-machines choose C or ε
 themselves, and report it (`equivalent_C_`, `epsilon_`).
@@ -20,89 +20,95 @@ from __future__ import annotations
 
 from typing import Any
 
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.parameters import positive
 
 
-def C_from_theta(theta: float, n: float) -> float:
-    """C of the problem (1/n) Σ loss + ϑ‖w‖².
+def C_from(
+    *,
+    theta: float | None = None,
+    lam: float | None = None,
+    alpha: float | None = None,
+    liblinear: float | None = None,
+    C0: float | None = None,
+    n: float | None = None,
+    n0: float | None = None,
+    a: float = 0.25,
+    kernel: Any = "rbf",
+) -> float:
+    """C of ½‖w‖² + C Σ loss, from the parameter of another convention.
+
+    ============================ =============== ======================================================================
+    call                         C               convention
+    ============================ =============== ======================================================================
+    ``C_from(theta=ϑ, n=n)``     1/(2ϑn)         (1/n) Σ loss + ϑ‖w‖²: `theta` of the machines, Igel's ϑ, Rosasco's λ
+    ``C_from(lam=λ)``            1/(2λ)          Σ loss + λ‖f‖²: `lam` of `KernelMachine` and of least squares
+    ``C_from(alpha=α, n=n)``     1/(αn)          (α/2)‖w‖² + (1/n) Σ loss: `alpha` of `PegasosSVC`, Shalev-Shwartz's λ
+    ``C_from(liblinear=C)``      2C              ½‖w‖² + C Σ ξ²: LIBLINEAR's C of a squared loss; ours multiplies ½ξ²
+    ``C_from(C0=, n0=, n=)``     C₀(n₀/n)^(1−a)  a C₀ that was good for n₀ samples, for n: see the notes
+    ============================ =============== ======================================================================
+
+    The first three are their own inverse: with C in the place of ϑ, λ or α they return that.
 
     Parameters
     ----------
-    theta : float
-        ϑ of that problem: `theta` of the machines.
+    theta, lam, alpha, liblinear, C0 : float
+        The parameter of one convention. Give exactly one of them.
     n : float
-        The number of samples, or the sum of their weights.
-    """
-    return 0.5 / (positive("theta", theta) * positive("n", n))
-
-
-def C_from_lam(lam: float) -> float:
-    """C of the problem Σ loss + λ‖f‖².
-
-    Parameters
-    ----------
-    lam : float
-        λ of that problem: `lam` of `KernelMachine` and of least squares.
-
-    Examples
-    --------
-    >>> from mercer.estimators.regularisation import C_from_lam
-    >>> C_from_lam(0.1), C_from_lam(5.0)  # C, and λ of C = 5
-    (5.0, 0.1)
-    """
-    return 0.5 / positive("lam", lam)
-
-
-def C_from_alpha(alpha: float, n: float) -> float:
-    """C of the problem (α/2)‖w‖² + (1/n) Σ loss.
-
-    Parameters
-    ----------
-    alpha : float
-        α of that problem: `alpha` of `PegasosSVC`, which Shalev-Shwartz writes as λ.
-    n : float
-        The number of samples, or the sum of their weights.
-    """
-    return 1.0 / (positive("alpha", alpha) * positive("n", n))
-
-
-def C_from_liblinear(C: float) -> float:
-    """C of a squared loss that LIBLINEAR prices C·ξ².
-
-    Parameters
-    ----------
-    C : float
-        LIBLINEAR's.
-    """
-    return 2.0 * positive("C", C)
-
-
-def C_from_consistency(n: float, C0: float, n0: float, *, a: float = 0.25, kernel: Any = "rbf") -> float:
-    """C for n samples so that machines become consistent as n grows, from a C₀ that was good for n₀: C₀(n₀/n)^(1−a).
-
-    ϑ = 1/(2Cn) then falls like n^(−a), and ϑ²n grows: with a universal kernel the error approaches that of the Bayes
-    rule (Steinwart, 2002; Igel, sec. 4.2). No other kernel can promise that, so it is refused.
-
-    Parameters
-    ----------
-    n : float
-        The number of samples, or the sum of their weights.
-    C0, n0 : float
-        A good C, and the number of samples it was good for.
+        The number of samples, or the sum of their weights; needed with theta, alpha and C0.
+    n0 : float
+        The number of samples that C0 was good for.
     a : float, default=0.25
-        How fast ϑ falls; strictly between 0 and ½.
+        With C0: ϑ = 1/(2Cn) falls like n^(−a); strictly between 0 and ½.
     kernel : str or Kernel, default="rbf"
-        The machine's.
+        With C0: the machine's kernel, which has to be universal.
+
+    Returns
+    -------
+    float
+        C.
+
+    Notes
+    -----
+    With C = C₀(n₀/n)^(1−a), ϑ = 1/(2Cn) falls like n^(−a), and ϑ²n grows: with a universal kernel the error approaches
+    that of the Bayes rule (Steinwart, 2002; Igel, sec. 4.2). No other kernel can promise that, so it is refused.
 
     Examples
     --------
-    >>> from mercer.estimators.regularisation import C_from_consistency
-    >>> [round(C_from_consistency(n, 1.0, 100), 4) for n in (100, 1600, 10_000)]
+    >>> import mercer
+    >>> mercer.C_from(theta=0.01, n=100)
+    0.5
+    >>> mercer.C_from(lam=0.1), mercer.C_from(lam=5.0)  # C, and λ of C = 5
+    (5.0, 0.1)
+    >>> [round(mercer.C_from(C0=1.0, n0=100, n=n), 4) for n in (100, 1600, 10_000)]
     [1.0, 0.125, 0.0316]
     """
-    for name, value in (("n", n), ("C0", C0), ("n0", n0)):
-        positive(name, value)
+    conventions = {"theta": theta, "lam": lam, "alpha": alpha, "liblinear": liblinear, "C0": C0}
+    given = [name for name, value in conventions.items() if value is not None]
+    if len(given) != 1:
+        raise TypeError(
+            f"C_from takes exactly one of {', '.join(conventions)}, and {' and '.join(given) or 'none'} "
+            f"{'was' if len(given) < 2 else 'were'} given"
+        )
+    (convention,) = given
+    value = positive(convention, conventions[convention])
+    sizes = {"theta": ("n",), "alpha": ("n",), "C0": ("n", "n0")}.get(convention, ())
+    for name, size in {"n": n, "n0": n0}.items():
+        if (size is not None) != (name in sizes):
+            needs = "needs" if name in sizes else "does not take"
+            raise TypeError(f"C_from({convention}=…) {needs} {name}, a number of samples")
+    if convention == "lam":
+        return 0.5 / value
+    if convention == "liblinear":
+        return 2.0 * value
+    samples = positive("n", n)
+    if convention == "C0":
+        return _consistent_C(value, positive("n0", n0), samples, a, kernel)
+    return (0.5 if convention == "theta" else 1.0) / (value * samples)
+
+
+def _consistent_C(C0: float, n0: float, n: float, a: float, kernel: Any) -> float:
+    """C₀(n₀/n)^(1−a), if the kernel is universal."""
     if not 0 < a < 0.5:
         raise ValueError(f"a={a!r} must lie between 0 and 1/2: ϑ = 1/(2Cn) ~ n^(−a) must vanish, and ϑ²n must not")
     known = as_kernel(kernel)
@@ -130,4 +136,4 @@ def check_price(machine: Any) -> None:
 
 def price(machine: Any, n: float) -> float:
     """C, from ϑ where that was given; n is the total weight of the samples of this problem."""
-    return positive("C", machine.C) if machine.theta is None else C_from_theta(machine.theta, n)
+    return positive("C", machine.C) if machine.theta is None else C_from(theta=machine.theta, n=n)

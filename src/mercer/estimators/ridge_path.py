@@ -202,7 +202,7 @@ _GRID = ("kernel", "degree", "gamma", "coef0")
 class _ChoosesLam(LeastSquaresMachine):
     """Least squares for all λ and, where there is a grid, all kernels, of which the best is kept."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         path_=Record(RidgePath),
         paths_=Record(RidgePath, several=True),
         lam_=Number(),
@@ -356,7 +356,11 @@ class RLSRegressorCV(LeastSquaresRegressor, _ChoosesLam):
     best_params_ : dict
         The chosen point of the grid.
     path_ : RidgePath
-        Errors, norms and degrees of freedom for every λ, with `plot()`; `paths_` has one for each point of the grid.
+        For every λ of ``lams``: ``loo_errors`` (mean squared leave-one-out residual), ``gcv`` (generalised
+        cross-validation), ``norms`` (‖f‖), ``dof`` (effective degrees of freedom) and ``scores``, which ``criterion``
+        ("loo", "gcv" or "mistakes") minimises. ``best`` and ``lam`` are the chosen index and λ, ``params`` the point of
+        the grid; ``at(lam)`` is the machine of any λ, ``predict(X)`` has the values of all of them, and ``plot()``
+        draws the path. `paths_` has one for each point of the grid.
     loo_residuals_ : array of shape (n_samples,) or (n_samples, n_outputs)
         y minus the prediction of the fit without one unit of the sample's weight, at the chosen λ; 0 for weight 0.
     certificate_, dual_coef_, coef_, intercept_, solver_, factor_precision_, rank_, residual_, kernel_, converged_,

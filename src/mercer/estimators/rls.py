@@ -29,7 +29,7 @@ class RLSRegressor(LeastSquaresRegressor, RecursiveLeastSquares):
     Parameters
     ----------
     lam : float, default=1.0
-        λ, on the sum of squares: scikit-learn's `KernelRidge(alpha)`; see `mercer.estimators.regularisation` for
+        λ, on the sum of squares: scikit-learn's `KernelRidge(alpha)`; see `mercer.C_from` for
         others. 0 gives the interpolant of least norm.
     %(kernel)s
     %(ridge bias)s

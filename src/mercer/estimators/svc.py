@@ -33,7 +33,7 @@ from mercer.fitting.pipeline.state import Predicate, fitted
 from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
 from mercer.gram.pair_place import Layout
-from mercer.parameters import one_of
+from mercer.parameters import bias_kind, one_of
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
@@ -118,7 +118,7 @@ class SVC(PairwiseClassifier):
     theta: float | None = None
     multiclass: str = "ovo"
 
-    FITTED = fitted(_trained_as_=Predicate(must="be the slack, bias and multiclass of a fit", holds=_is_note))
+    _FITTED = fitted(_trained_as_=Predicate(must="be the slack, bias and multiclass of a fit", holds=_is_note))
 
     # --- training --------------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class SVC(PairwiseClassifier):
 
     def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
         slack = "none" if self._hard else self.slack
-        self._trained_as_ = {"slack": slack, "bias": self.bias, "multiclass": self.multiclass}
+        self._trained_as_ = {"slack": slack, "bias": bias_kind(self.bias), "multiclass": self.multiclass}
         if self._joint:
             C = self._joint_price(fit)
             table = joint_table(solved[0])
@@ -272,7 +272,7 @@ class SVC(PairwiseClassifier):
         if self.probability not in (False, "deprecated"):
             raise ValueError(f"probability={self.probability!r} is not available. {PROBABILITIES.format(name='SVC')}")
         one_of("slack", self.slack, ("l1", "l2"))
-        one_of("bias", self.bias, _BIASES)
+        one_of("bias", bias_kind(self.bias), _BIASES)
         one_of("multiclass", self.multiclass, _SCHEMES)
         if self._joint:
             self._check_joint()

@@ -19,7 +19,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, Flag, Number, fitted
 from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
 from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import not_negative, one_of, positive, share
+from mercer.parameters import bias_kind, not_negative, one_of, positive, share
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.regression import quantile
@@ -44,7 +44,7 @@ class SVR(KernelRegressor):
         Half the width of the tube inside which errors cost nothing.
     loss : str, default="epsilon_insensitive"
         With r = y − f(x): "epsilon_insensitive" max(0, |r| − ε); "squared_epsilon_insensitive" ½ max(0, |r| − ε)²
-        (LIBLINEAR's C for it is half of ours); "huber" r²/(2δ) up to |r| = δ and |r| − δ/2 beyond; "expectile"
+        (LIBLINEAR's C for it is half of ours); "huber" ½r² up to |r| = δ and δ(|r| − δ/2) beyond; "expectile"
         ½τr² for r > 0 and ½(1 − τ)r² for r < 0.
     delta : float, default=1.0
         δ of the Huber loss: the size from which on an error counts as an outlier.
@@ -79,7 +79,7 @@ class SVR(KernelRegressor):
     bias: bool | str = True
     theta: float | None = None
 
-    FITTED = fitted(intercept_=Array("outputs", required=True))
+    _FITTED = fitted(intercept_=Array("outputs", required=True))
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
         shape = np.asarray(y).shape
@@ -138,7 +138,7 @@ class SVR(KernelRegressor):
     def _check_parameters(self) -> None:
         check_price(self)
         one_of("loss", self.loss, _LOSSES)
-        one_of("bias", self.bias, (True, False, "regularized"))
+        one_of("bias", bias_kind(self.bias), (True, False, "regularized"))
         not_negative("epsilon", self.epsilon, "it is half the width of the tube")
         positive("delta", self.delta, "it is the threshold of the Huber loss")
         share("tau", self.tau)
@@ -180,7 +180,7 @@ class NuSVR(KernelRegressor):
     True
     """
 
-    FITTED = fitted(epsilon_=Number())
+    _FITTED = fitted(epsilon_=Number())
 
     nu: float = 0.5
     _: KW_ONLY
@@ -244,7 +244,7 @@ class QuantileSVR(KernelRegressor):
     0.1
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         intercept_=Array("outputs", required=True),
         quantiles_=Array("outputs", required=True),
         _flat_=Flag(required=True),
@@ -318,7 +318,7 @@ class QuantileSVR(KernelRegressor):
 
     def _check_parameters(self) -> None:
         check_price(self)
-        one_of("bias", self.bias, (True, False, "regularized"))
+        one_of("bias", bias_kind(self.bias), (True, False, "regularized"))
         _quantiles(self.quantiles)
 
 

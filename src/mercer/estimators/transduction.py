@@ -71,12 +71,12 @@ def transduce(
     Returns
     -------
     Transduction
-        `model`, `labels` and `switches`.
+        ``model``, the `SVC` trained on all samples; ``labels`` of all samples, as given or found; and ``switches``, the
+        number of pairs of labels that were exchanged.
 
     Examples
     --------
-    >>> from mercer import SVC
-    >>> from mercer.estimators.transduction import transduce
+    >>> from mercer import SVC, transduce
     >>> X = [[0.0], [0.5], [1.0], [4.0], [4.5], [5.0]]
     >>> transduce(SVC(kernel="linear"), X, [0, -1, -1, -1, -1, 1]).labels
     array([0, 0, 0, 1, 1, 1])

@@ -2,8 +2,8 @@
 
     f = factor · Σ_j β_j k(x_j, x) + a constant
 
-The factor is the machine's `F_SCALE`: 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, 1 elsewhere;
-times the scale of y where a table standardised it, so that f is in the unit of y.
+The factor is the machine's `_DECISION_FACTOR`: 2 for the smallest ball, R² − ‖φ(x) − a‖² with k(x, x) constant, 1
+elsewhere; times the scale of y where a table standardised it, so that f is in the unit of y.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from mercer.arrays import Floats, host
 from mercer.data.labels import Pair, names_of, planes
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
-from mercer.kernels import Kernel, kernel_named
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense, widened
+from mercer.kernels.names import kernel_named
 from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
 from mercer.tables.asked import Asked, ask
@@ -49,12 +50,12 @@ class Outputs:
     @property
     def function(self) -> str:
         """The name of what is explained: "f", or that of f where `decision_function` answers something else."""
-        return self.model.F_NAME or "f"
+        return self.model._DECISION_NAME or "f"
 
     @property
     def factor(self) -> Any:
         """One number, or one for each output."""
-        return self.model.F_SCALE * self.asked.unit[1]
+        return self.model._DECISION_FACTOR * self.asked.unit[1]
 
     def rows(self, X: Any) -> Any:
         """X as the machine reads it, in float64 on this machine."""
@@ -69,8 +70,8 @@ class Outputs:
                 values = np.asarray(rows @ self.vectors.T) + np.atleast_1d(self.model.intercept_)
             else:
                 values = expansion(rows, effective_n_threads(getattr(self.model, "n_jobs", None)))
-            if self.model.F_LESS_OWN:
-                values = self.model.F_SCALE * values - self.kernel.diag(rows)[:, None]
+            if self.model._SUBTRACTS_DIAGONAL:
+                values = self.model._DECISION_FACTOR * values - self.kernel.diag(rows)[:, None]
             mean, scale = self.asked.unit
             values = values * scale + mean
         if not np.isfinite(values).all():
@@ -107,7 +108,7 @@ def outputs_of(given: Any) -> Outputs:
     if expansion is None:  # a linear machine: w is its only vector
         w = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
         return Outputs(asked, names, pairs, kernel_named("linear"), w, np.eye(len(w)))
-    if model.F_LESS_OWN:
+    if model._SUBTRACTS_DIAGONAL:
         terms = expansion.kernel.terms(model.n_features_in_) if expansion.kernel.accepts == "vectors" else None
         if expansion.kernel.unit_diagonal != "yes" and not (terms and all(term.of_differences for term in terms)):
             raise ValueError(
@@ -144,7 +145,7 @@ def _names(model: Any) -> tuple[tuple[str, ...], list[Pair] | None]:
         labels = model.classes_.tolist()
         per_class = not hasattr(model, "decision_function_shape") or has_function_per_class(model)
         if len(labels) == 2 or per_class:
-            of = f"{model.F_NAME} of " if model.F_NAME else ""
+            of = f"{model._DECISION_NAME} of " if model._DECISION_NAME else ""
             return tuple(f"{of}{label}" for label in (labels[1:] if len(labels) == 2 else labels)), None
         pairs = planes(len(labels), against_rest=False)
         return tuple("{} against {}".format(*names_of(pair, labels)) for pair in pairs), pairs

@@ -183,5 +183,5 @@ def _one(own: _Vectors, similarities: Floats, contributions: Floats, prediction:
         contributions=contributions[order],
         shares=contributions[order] / whole if whole > 0 else contributions[order],
         feature_names=asked.names if asked.steps else None,
-        function=asked.machine.F_NAME or "f",
+        function=asked.machine._DECISION_NAME or "f",
     )

@@ -1,7 +1,6 @@
 """Explicit features of kernels: Mercer expansions, monomials, the Gaussian's series, random Fourier, and Nyström."""
 
 from mercer.features.expansion import (
-    MercerExpansion,
     Nystrom,
     mercer_expansion,
     mercer_integral,
@@ -9,13 +8,11 @@ from mercer.features.expansion import (
 )
 from mercer.features.feature_analysis import kernel_feature_analysis
 from mercer.features.gaussian import GaussianSeries, RandomFourier
-from mercer.features.incomplete_cholesky import IncompleteCholesky, incomplete_cholesky
+from mercer.features.incomplete_cholesky import incomplete_cholesky
 from mercer.features.monomials import Monomials
 
 __all__ = [
     "GaussianSeries",
-    "IncompleteCholesky",
-    "MercerExpansion",
     "Monomials",
     "Nystrom",
     "RandomFourier",

@@ -27,11 +27,11 @@ from mercer.data.chunks import Chunk
 from mercer.features.feature_map import FeatureMap
 from mercer.fitting.pipeline.state import Array, AttributeSpec, IndexArray, check_vectors, fitted
 from mercer.gram.landmarks import draw, leverage_scores
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
 from mercer.kernels.kernel import OfSamples
 from mercer.kernels.matrices import as_matrix
 from mercer.kernels.mercer_check import rounding_of_given
-from mercer.kernels.names import KernelLike
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.parameters import Seed, integer, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable
@@ -112,6 +112,14 @@ def mercer_expansion(
         Fewer are given if the others are zero to rounding.
     weights : array, optional
         Of the points, ≥ 0; 1/n by default.
+
+    Returns
+    -------
+    MercerExpansion
+        ``kernel`` with its numbers, ``points`` and their ``weights``; ``eigenvalues`` λ_j in descending order, and
+        ``rest``, the sum of those left out: the mean error on the diagonal. Methods of samples: ``functions(X)``, φ_j
+        at each; ``features(X)``, √λ_j φ_j; ``values(X, Z)``, Σ λ_jφ_j(x)φ_j(z); ``error(X, Z)``, its largest
+        difference from k.
 
     Examples
     --------
@@ -252,7 +260,7 @@ class Nystrom(FeatureMap):
     True
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         indices_=IndexArray(required=True),
         landmarks_=AttributeSpec(required=True),
         eigenvalues_=Array(None, required=True),

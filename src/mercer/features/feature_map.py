@@ -12,8 +12,8 @@ from mercer.arrays import Samples, host, is_sparse
 from mercer.errors import ModelFormatError
 from mercer.fitting.pipeline.class_spec import DeclaresState
 from mercer.fitting.pipeline.state import BoundKernel, expect, fitted, is_count
-from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.runtime.refitting import adopt_fit, blank_copy
 
 # As many columns as 100 rows of 8 bytes fill a gigabyte with.
@@ -23,7 +23,7 @@ MOST_COLUMNS = 10**6
 class FeatureMap(TransformerMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """A transformer whose features have a kernel's values as their inner products, exactly or nearly."""
 
-    FITTED = fitted(kernel_=BoundKernel(required=True))
+    _FITTED = fitted(kernel_=BoundKernel(required=True))
 
     kernel: KernelLike
     kernel_: Kernel

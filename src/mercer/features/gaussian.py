@@ -69,7 +69,7 @@ class RandomFourier(FeatureMap):
     ((50, 2000), True)
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         frequencies_=Array(None, "n_features_in_", required=True),
         _phase=Number(or_none=True, required=True),
         _scale=Unsaved(),
@@ -163,7 +163,7 @@ class GaussianSeries(FeatureMap):
     True
     """
 
-    FITTED = fitted(n_terms_=Count(required=True), _scale=Unsaved(), _gamma=Unsaved())
+    _FITTED = fitted(n_terms_=Count(required=True), _scale=Unsaved(), _gamma=Unsaved())
 
     kernel: KernelLike = "rbf"
     n_terms: int | None = None

@@ -55,7 +55,8 @@ def incomplete_cholesky(
     Returns
     -------
     IncompleteCholesky
-        `Z`, `pivots` and `residual`.
+        ``Z`` of shape (n_samples, rank), the factor; ``pivots``, the samples that its columns came from; ``residual``,
+        what is left of the diagonal: if K is positive semi-definite, no entry of K − ZZᵀ exceeds the largest.
 
     Examples
     --------

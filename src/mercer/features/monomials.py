@@ -57,7 +57,7 @@ class Monomials(FeatureMap):
     array([[1.    , 4.2426, 9.    ]])
     """
 
-    FITTED = fitted(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved())
+    _FITTED = fitted(_constants=Unsaved(), _size=Unsaved(), _degree=Unsaved(), _ordered=Unsaved())
 
     kernel: KernelLike = "linear"
     ordered: bool = False

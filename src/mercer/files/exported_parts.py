@@ -21,9 +21,8 @@ from mercer.data.labels import scores, winner, wins
 from mercer.files.model import Estimator
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.gram.host_rows import weight_vectors
-from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
-from mercer.kernels.recipe import ArrayArithmetic, ended
+from mercer.kernels.recipe import ArrayArithmetic, Recipe, ended
 from mercer.rkhs import Expansion
 from mercer.tables.asked import Asked, ask
 from mercer.tables.encodings import LeftOut, Numbers
@@ -176,7 +175,7 @@ class Parts:
                 X = np.column_stack([asked.column(X, asked.names.index(name)) for name in used_columns(table)])
             examples = _some(_rows(X, n_features))
             around = np.zeros((0, n_features))
-        ball = machine.F_LESS_OWN
+        ball = machine._SUBTRACTS_DIAGONAL
         line = _straight(recipe)
         if line is not None and not ball:
             vectors, b = _weights(recipe.factor, *line, vectors, coefficients, b)
@@ -284,11 +283,12 @@ def _checked(model: Estimator, medium: str) -> Asked:
     if not ours or not (isinstance(getattr(machine, "_expansion_", None), Expansion) or weights):
         told = " ".join(repr(model).split())
         raise TypeError(f"{medium} cannot hold {told}: it is no machine of mercer's, nor a Pipeline of scalers and one")
-    if machine.F_NAME:
+    if machine._DECISION_NAME:
         raise TypeError(
             f"{medium} holds sums of kernel values, and {name} also needs the variance of its process to decide; use "
             "mercer.save, or export KernelMachine('logistic', lam=0.5, bias=False, kernel=model.kernel_) fitted to the "
-            f"same samples, whose f is the {machine.F_NAME} of this one: with two classes it gives the same labels"
+            f"same samples, whose f is the {machine._DECISION_NAME} of this one: with two classes it gives the same "
+            "labels"
         )
     return asked
 

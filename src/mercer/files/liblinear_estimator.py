@@ -3,7 +3,7 @@
     solver_type                              estimator
     L2R_L2LOSS_SVC, …_DUAL                   LinearSVC(loss="squared_hinge", solver="newton", "dual")
     L2R_L1LOSS_SVC_DUAL                      LinearSVC(loss="hinge", solver="dual")
-    MCSVM_CS                                 LinearSVC(multi_class="crammer_singer")
+    MCSVM_CS                                 LinearSVC(multiclass="crammer-singer")
     L2R_L2LOSS_SVR, …_DUAL                   LinearSVR(loss="squared_epsilon_insensitive", solver="newton", "dual")
     L2R_L1LOSS_SVR_DUAL                      LinearSVR(loss="epsilon_insensitive", solver="dual")
 
@@ -26,13 +26,14 @@ from mercer import estimators
 from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import expect_own, integer_classes
+from mercer.parameters import bias_kind
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
     "L2R_L2LOSS_SVC_DUAL": {"loss": "squared_hinge", "solver": "dual"},
     "L2R_L2LOSS_SVC": {"loss": "squared_hinge", "solver": "newton"},
     "L2R_L1LOSS_SVC_DUAL": {"loss": "hinge", "solver": "dual"},
-    "MCSVM_CS": {"loss": "hinge", "solver": "dual", "multi_class": "crammer_singer"},
+    "MCSVM_CS": {"loss": "hinge", "solver": "dual", "multiclass": "crammer-singer"},
 }
 _REGRESSORS: Final[dict[str, dict[str, Any]]] = {
     "L2R_L2LOSS_SVR": {"loss": "squared_epsilon_insensitive", "solver": "newton"},
@@ -112,7 +113,7 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
     expect_own(machine, "LIBLINEAR")
     w, b = np.atleast_2d(machine.coef_), np.atleast_1d(machine.intercept_)
     label, kinds = None, _REGRESSORS
-    joint = getattr(machine, "multi_class", "ovr") != "ovr"
+    joint = getattr(machine, "multiclass", "ovr") != "ovr"
     if name == "LinearSVC":
         labels = integer_classes(machine.classes_, "LIBLINEAR")
         label, kinds = tuple(labels[::-1] if len(labels) == 2 else labels), _CLASSIFIERS
@@ -120,7 +121,7 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
             w, b = np.concatenate([w / 2, -w / 2]), np.concatenate([b / 2, -b / 2])
     solver = "dual" if machine.solver == "dual" or machine.loss in ("hinge", "epsilon_insensitive") else "newton"
     kind = "MCSVM_CS" if joint else _named(kinds, machine.loss, solver)
-    B = float(machine.intercept_scaling) if machine.bias == "regularized" else 1.0
+    B = float(machine.intercept_scaling) if bias_kind(machine.bias) == "regularized" else 1.0
     if machine.bias is False and not b.any():  # what was set since the fit does not take its b away
         B = -1.0
     rows: list[Floats] = [w.T] if B < 0 else [w.T, (b / B)[None]]

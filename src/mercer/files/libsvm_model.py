@@ -35,8 +35,9 @@ from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Estimator, Facts, Model, check_model, margins_told, pair_names
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
-from mercer.kernels import Kernel, kernel_named
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense
+from mercer.kernels.names import kernel_named
 from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
 

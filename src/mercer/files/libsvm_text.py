@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,9 +41,32 @@ class LabelledText:
     largest_index: int  # as written in the text; −1 if no line has an index:value pair
 
 
+@overload
 def read_libsvm(
-    source: Source, *, n_features: int | None = None, first_index: int = 1, n_jobs: int | None = None
-) -> tuple[sp.csr_array, Floats]:
+    source: Source,
+    *,
+    n_features: int | None = ...,
+    first_index: int = ...,
+    query_id: Literal[False] = ...,
+    n_jobs: int | None = ...,
+) -> tuple[sp.csr_array, Floats]: ...
+@overload
+def read_libsvm(
+    source: Source,
+    *,
+    n_features: int | None = ...,
+    first_index: int = ...,
+    query_id: Literal[True],
+    n_jobs: int | None = ...,
+) -> tuple[sp.csr_array, Floats, NDArray[np.int64]]: ...
+def read_libsvm(
+    source: Source,
+    *,
+    n_features: int | None = None,
+    first_index: int = 1,
+    query_id: bool = False,
+    n_jobs: int | None = None,
+) -> tuple[sp.csr_array, Floats] | tuple[sp.csr_array, Floats, NDArray[np.int64]]:
     """The rows of a LIBSVM or SVMlight text as a CSR matrix, and their labels.
 
     Every number is the float64 nearest to its text, whatever the locale. A line that breaks the format, a ``nan``, an
@@ -58,6 +81,8 @@ def read_libsvm(
         Columns of the result; without it, as many as the largest index asks for.
     first_index : {1, 0}, default=1
         The index of the first column. LIBSVM counts from 1 and keeps 0 for the row numbers of precomputed kernels.
+    query_id : bool, default=False
+        Return the ``qid`` of each row too, for ranking, as scikit-learn's `load_svmlight_file` does.
     n_jobs : int, optional
         Threads; None uses as many as BLAS would.
 
@@ -65,11 +90,13 @@ def read_libsvm(
     -------
     X : csr_array of float64
     y : float64 array
+    query_id : int64 array
+        Only with query_id=True.
 
     Examples
     --------
     >>> import io
-    >>> from mercer.files.libsvm_text import read_libsvm
+    >>> from mercer.libsvm import read_libsvm
     >>> X, y = read_libsvm(io.BytesIO(b"+1 1:0.5 3:2\\n-1 2:1  # a comment\\n"))
     >>> X.toarray()
     array([[0.5, 0. , 2. ],
@@ -78,10 +105,13 @@ def read_libsvm(
     array([ 1., -1.])
     """
     text = read_labelled_text(source, n_features=n_features, first_index=first_index, n_jobs=n_jobs)
+    if query_id:
+        if text.queries is None:
+            raise ValueError(f"{_name(source)} has no qid: fields, and query_id=True was given")
+        return text.X, text.y, text.queries
     if text.queries is not None:
         raise ValueError(
-            f"{_name(source)} has qid: fields, which group rows for ranking; "
-            "mercer.files.libsvm_text.read_labelled_text reads them"
+            f"{_name(source)} has qid: fields, which group rows for ranking; read_libsvm(…, query_id=True) returns them"
         )
     return text.X, text.y
 

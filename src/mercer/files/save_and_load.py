@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,20 +15,20 @@ from mercer.errors import ModelFormatError
 from mercer.files.endings import OTHER_MODELS
 from mercer.files.mercer_file.container import HEAD, is_container, open_regular
 from mercer.files.mercer_file.model_file import read_mercer_file, too_large, write_mercer_file
-from mercer.parameters import integer
+from mercer.parameters import integer, one_of
 
 # Bytes at the start of a model of another program in which its first key is looked for.
 _HEADER_BYTES: Final = 1 << 16
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     """Save a fitted model; the ending of the path says as what.
 
     ========== =====================================================================================================
     ending     file
     ========== =====================================================================================================
-    .onnx      an ONNX graph that takes float64 rows (`mercer.files.onnx_export.export_onnx`); needs the extra onnx
-    .c         a C99 file that computes with double (`mercer.export_c`, which has more options)
+    .onnx      an ONNX graph with the input ``X`` and the outputs ``decision`` and ``label``; needs the extra onnx
+    .c         a C99 file with the functions ``NAME_decision(x, f)`` and ``NAME_predict(x)``, no heap, only <math.h>
     .model     a text of LIBLINEAR for LinearSVC and LinearSVR, of LIBSVM for SVC, NuSVC, SVR, NuSVR and OneClassSVM
     .mercer    everything that `load` needs to give back the same bits; also any other ending, or none
     ========== =====================================================================================================
@@ -44,13 +45,24 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         ONNX and C take a machine behind scalers, the texts of LIBSVM and LIBLINEAR a machine alone.
     path : str or path-like
         The file to write.
+    **options : keywords
+        Options of the format:
+
+        - .onnx: ``dtype`` of the rows to come, "float64" (default) or "float32"; the graph computes in float64.
+        - .c: ``dtype``, "float64" (default) or "float32", of rows and arithmetic; ``name``, which the names in the file
+          begin with, by default the name of the file; ``X``, rows like those to come, at which the arithmetic is
+          tried instead of at the machine's own vectors.
+        - .model: ``format``, "libsvm", "liblinear" or "svmlight"; ``label_order`` of LIBSVM's text, the order of the
+          classes in it.
 
     Raises
     ------
     TypeError
-        For a model that such a file cannot hold; the message names it, and says what can.
+        For a model that such a file cannot hold; the message names it, and says what can. For an option that the
+        format does not have.
     ValueError
-        For an ending of another program.
+        For an ending of another program. For a C file whose float32 arithmetic is too coarse for the model: outputs
+        would be off by more than a hundredth of the largest.
 
     Examples
     --------
@@ -75,8 +87,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             f"{os.fspath(path)!r} ends in {suffix}, {_NOT_WRITTEN[suffix]}; mercer.save writes {_ENDINGS}, and a "
             ".mercer file under any ending that no other program has"
         )
+    writer = _WRITERS.get(suffix, _Writer(write_mercer_file))
+    unknown = [name for name in options if name not in writer.options]
+    if unknown:
+        known = f"its options are {', '.join(writer.options)}" if writer.options else "it has no options"
+        raise TypeError(f"a file {os.fspath(path)!r} has no option {', '.join(map(repr, unknown))}; {known}")
     check_is_fitted(model)
-    _WRITERS.get(suffix, write_mercer_file)(model, path)
+    writer.write(model, path, **options)
 
 
 def load(
@@ -101,7 +118,7 @@ def load(
         The checksums are still compared now; do not overwrite such a file in place later (`save` never does: it
         replaces files).
     classes : classes of estimators, default=()
-        Of a .mercer file: estimators of your own that it may hold; they declare what their fit leaves in `FITTED`.
+        Of a .mercer file: estimators of your own that it may hold; they declare what their fit leaves in `_FITTED`.
     n_features : int, optional
         Of the other programs: columns of the rows to come, where they have more than the file uses; of a precomputed
         kernel, the number of training rows.
@@ -161,36 +178,56 @@ def _parser_of(head: bytes) -> Callable[[bytes, Any], Any] | None:
     return None
 
 
-def _write_onnx(model: Any, path: str | os.PathLike[str]) -> None:
+@dataclass(frozen=True)
+class _Writer:
+    """Writer of one format, and the names of its options."""
+
+    write: Callable[..., object]
+    options: tuple[str, ...] = ()
+
+
+def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
     from mercer.files.onnx_export import export_onnx
 
-    export_onnx(model, path)
+    export_onnx(model, path, **options)
 
 
-def _write_c(model: Any, path: str | os.PathLike[str]) -> None:
+def _write_c(
+    model: Any, path: str | os.PathLike[str], *, dtype: str = "float64", name: str | None = None, X: Any = None
+) -> None:
     from mercer.files.c.export import export_c
     from mercer.files.exported_parts import name_from
 
-    export_c(model, path, dtype="float64", name=name_from(Path(path)))
+    export_c(model, path, dtype=dtype, name=name_from(Path(path)) if name is None else name, X=X)
 
 
-def _write_text(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write the text of LIBLINEAR, of its machines, or else that of LIBSVM."""
+def _write_text(
+    model: Any, path: str | os.PathLike[str], *, format: str | None = None, label_order: Any = None
+) -> None:
+    """Write the text of a program: by default LIBLINEAR's for its machines, LIBSVM's for others."""
     from mercer.files.liblinear_estimator import MACHINES, liblinear_from_estimator
     from mercer.files.liblinear_model import write_liblinear_model
     from mercer.files.libsvm_estimator import libsvm_from_estimator
     from mercer.files.libsvm_model import write_libsvm_model
+    from mercer.files.svmlight_model import write_svmlight_model
 
-    if type(model).__name__ in MACHINES:
+    if format is None:
+        format = "liblinear" if type(model).__name__ in MACHINES else "libsvm"
+    one_of("format", format, ("libsvm", "liblinear", "svmlight"))
+    if label_order is not None and format != "libsvm":
+        raise ValueError(f"label_order is an option of LIBSVM's text, and format={format!r}")
+    if format == "liblinear":
         write_liblinear_model(liblinear_from_estimator(model), path)
+    elif format == "svmlight":
+        write_svmlight_model(libsvm_from_estimator(model), path)
     else:
-        write_libsvm_model(libsvm_from_estimator(model), path)
+        write_libsvm_model(libsvm_from_estimator(model, label_order=label_order), path)
 
 
-_WRITERS: Final[dict[str, Callable[[Any, str | os.PathLike[str]], None]]] = {
-    ".onnx": _write_onnx,
-    ".c": _write_c,
-    ".model": _write_text,
+_WRITERS: Final = {
+    ".onnx": _Writer(_write_onnx, ("dtype",)),
+    ".c": _Writer(_write_c, ("dtype", "name", "X")),
+    ".model": _Writer(_write_text, ("format", "label_order")),
 }
 _ENDINGS: Final = ".mercer, .onnx (ONNX), .c (C99) and .model (LIBSVM's or LIBLINEAR's text)"
 _NOT_WRITTEN: Final = dict.fromkeys(OTHER_MODELS, "as files of other programs do") | {

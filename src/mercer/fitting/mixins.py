@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
     from mercer.calibration import CalibratedClassifier, CalibratedRegressor
     from mercer.compression import Compression
-    from mercer.explain import Explanation, PartialDependence, Reasons
+    from mercer.explain import Explanation
+    from mercer.explain.partial_dependence import PartialDependence
+    from mercer.explain.reasons import Reasons
     from mercer.theory.of_machine import Insight
 
 

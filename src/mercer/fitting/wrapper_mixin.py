@@ -17,7 +17,9 @@ from mercer.runtime.available import available_if
 
 if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
-    from mercer.explain import Explanation, PartialDependence, Reasons
+    from mercer.explain import Explanation
+    from mercer.explain.partial_dependence import PartialDependence
+    from mercer.explain.reasons import Reasons
     from mercer.margins import Margins, NearestPoints, SeveralMargins
     from mercer.theory.of_machine import Insight
 

@@ -17,8 +17,9 @@ import scipy.sparse as sp
 from mercer import _core
 from mercer.arrays import Floats, Indices, PickedRows, Precision, is_sparse, row_blocks, sums_by, take
 from mercer.gram.rounding import DOUBLE, Rounding
-from mercer.kernels import Kernel, Recipe
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import places_among, unit_rows, used_columns, width
+from mercer.kernels.recipe import Recipe
 
 # Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
 CHUNK_ROWS = 8192

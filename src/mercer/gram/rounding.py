@@ -25,7 +25,7 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Precision
-from mercer.kernels import Recipe
+from mercer.kernels.recipe import Recipe
 
 # Unit roundoffs, half of a last digit of 1: 2⁻²⁴ and 2⁻⁵³.
 SINGLE, DOUBLE = float(np.finfo(np.float32).eps) / 2, float(np.finfo(np.float64).eps) / 2

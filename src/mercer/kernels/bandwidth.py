@@ -109,18 +109,21 @@ def gamma_from_sigma(sigma: float, *, convention: str = "2σ²") -> float:
     ----------
     sigma : float > 0
         The width.
-    convention : "2σ²", "σ²" or "2σ"
+    convention : "2σ²", "σ²" or "2σ", or in ASCII "2sigma^2", "sigma^2" or "2sigma"
         "2σ²" is `Gaussian(sigma=…)`, and that of Igel, Mozharovskyi and Li; "σ²" that of Rosasco; "2σ" is printed by
         Shalev-Shwartz.
 
     Examples
     --------
-    >>> from mercer.kernels.bandwidth import gamma_from_sigma
+    >>> from mercer.kernels import gamma_from_sigma
     >>> [gamma_from_sigma(2.0, convention=convention) for convention in ("2σ²", "σ²", "2σ")]
     [0.125, 0.25, 0.25]
+    >>> gamma_from_sigma(2.0, convention="2sigma^2")
+    0.125
     """
     width = positive("sigma", sigma)
     divisors = {"2σ²": 2.0 * width**2, "σ²": width**2, "2σ": 2.0 * width}
+    divisors |= {name.replace("σ", "sigma").replace("²", "^2"): divisor for name, divisor in divisors.items()}
     return 1.0 / divisors[one_of("convention", convention, tuple(divisors))]
 
 

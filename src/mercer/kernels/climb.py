@@ -26,11 +26,11 @@ _FARTHEST = 8 * math.log(10.0)
 
 
 def climb(
-    value: Climbed, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_steps: int
+    value: Climbed, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_iter: int
 ) -> tuple[Kernel, dict[str, float]]:
     """The kernel and the other numbers with the largest value that was found, changing the `names` (None: all that
     are positive numbers and have a derivative)."""
-    integer("max_steps", max_steps, 1, "the number of steps")
+    integer("max_iter", max_iter, 1, "the number of steps")
     start, slopes = value(kernel, others)
     known = {**kernel.get_params(), **others}
     free = [
@@ -64,6 +64,6 @@ def climb(
         return -found / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
 
     limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
-    options: Any = {"maxiter": max_steps, "gtol": 1e-5 / unit}
+    options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}
     optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
     return (kernel, others) if best[0] <= start else at(best[1])

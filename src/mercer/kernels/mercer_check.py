@@ -82,6 +82,9 @@ def check_kernel(
     Returns
     -------
     KernelCheck
+        ``verdict``, the finding in words; ``symmetric``, True if K equals its transpose up to rounding;
+        ``asymmetry``, the largest |K_ij − K_ji|; ``smallest_eigenvalue`` of (K + Kᵀ)/2; ``tolerance``, how far below 0
+        rounding may take an eigenvalue; and ``witness``, c of length 1 with cᵀKc < −tolerance, or None.
 
     Examples
     --------

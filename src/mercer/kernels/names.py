@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mercer.kernels.algebra import Exponential, Power, Product, Scaled, Shifted, Sum
 from mercer.kernels.bessel import Bessel
+from mercer.kernels.columns import OnColumns
+from mercer.kernels.composite import Normalised, PulledBack, Weighted
 from mercer.kernels.dot import Cosine, Linear, Polynomial, Sigmoid
 from mercer.kernels.function import FromFunction, Precomputed
 from mercer.kernels.kernel import Domain, Kernel, OfTwoBlocks
@@ -16,6 +19,12 @@ from mercer.kernels.strings import Spectrum, Subsequences, Substrings
 
 # What every estimator takes as a kernel.
 KernelLike = str | Kernel | OfTwoBlocks
+
+# Classes of the kernels that operators and methods of kernels return, by the names in files.
+COMPOSED_KERNELS: dict[str, type[Kernel]] = {
+    cls.__name__: cls
+    for cls in (Sum, Product, Scaled, Shifted, Power, Exponential, Normalised, Weighted, PulledBack, OnColumns)
+}
 
 
 def _is_default(gamma: Any) -> bool:
@@ -63,7 +72,7 @@ def kernel_named(name: str, *, degree: int = 3, gamma: float | str = "scale", co
 
     Examples
     --------
-    >>> from mercer.kernels import kernel_named
+    >>> from mercer.kernels.names import kernel_named
     >>> kernel_named("rbf", gamma=0.5)
     Gaussian(gamma=0.5)
     """
@@ -85,7 +94,8 @@ def kernel_accepts(kernel: object) -> Domain:
 
     Examples
     --------
-    >>> from mercer.kernels import Spectrum, kernel_accepts
+    >>> from mercer.kernels import Spectrum
+    >>> from mercer.kernels.names import kernel_accepts
     >>> kernel_accepts("rbf"), kernel_accepts("precomputed"), kernel_accepts(Spectrum())
     ('vectors', 'gram', 'sequences')
     """
@@ -108,7 +118,7 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
 
     Examples
     --------
-    >>> from mercer.kernels import as_kernel
+    >>> from mercer.kernels.names import as_kernel
     >>> as_kernel("poly", degree=2, gamma=1.0)
     Polynomial(degree=2, gamma=1.0)
     """

@@ -2,7 +2,6 @@
 
 from .c_path import CPath as CPath
 from .c_path import svm_path as svm_path
-from .estimates import Estimate as Estimate
 from .estimates import radius_margin as radius_margin
 from .estimates import span_bound as span_bound
 from .estimates import span_estimate as span_estimate

@@ -164,6 +164,10 @@ def radius_margin(model: Any, X: Any, y: Any, sample_weight: Any = None, *, slac
     Returns
     -------
     Estimate
+        ``error``, the share of samples, by weight, that may be misclassified when left out; ``proven``, True if this
+        solution alone proves that it is an upper bound on the leave-one-out error; ``assumes``, what it needs to be
+        one; ``suspects``, which samples may be misclassified, or None where only their number is bounded; ``recall``
+        and ``precision`` of the second class, as ξα estimates them, NaN for the others.
     """
     solved = _solved(model, X, y, sample_weight, ("l1", "l2"))
     if model.slack == "l2":

@@ -2,7 +2,7 @@
 
     ε-insensitive       max(0, |r| − ε)                        two variables per sample, p = y ∓ ε, [0, C] and [−C, 0]
     squared, ε          ½ max(0, |r| − ε)²                     the same p, half-lines, d = 1/C
-    Huber, threshold δ  r²/(2δ) up to |r| = δ, then |r| − δ/2  [−C, C], d = δ/C
+    Huber, threshold δ  ½r² up to |r| = δ, then δ(|r| − δ/2)   [−Cδ, Cδ], d = 1/C
     quantile τ          τr for r > 0, (τ − 1)r for r < 0       [(τ − 1)C, τC]
     expectile τ         ½τr² for r > 0, ½(1 − τ)r² for r < 0   two variables, half-lines, d = 1/(Cτ) and 1/(C(1 − τ))
     ν-SVR               ε-insensitive, with νΣC·ε added, and   p = y twice, boxes as for ε; Σβ of each copy is ±νΣC/2
@@ -38,7 +38,7 @@ def expectile(y: Floats, C: Floats, tau: float) -> DualProblem:
 
 def huber(y: Floats, C: Floats, delta: float) -> DualProblem:
     """Quadratic up to the threshold `delta`, linear beyond."""
-    return _single(y, -C, C, delta / C)
+    return _single(y, -C * delta, C * delta, 1.0 / C)
 
 
 def quantile(y: Floats, C: Floats, tau: float) -> DualProblem:

@@ -215,7 +215,7 @@ _SHARED: Final = {
 """,
     "theta": """
     theta : float, optional
-        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.estimators.regularisation`.
+        ϑ of (1/n) Σ loss + ϑ‖w‖², n = Σ weights, in place of C = 1/(2ϑn). See `mercer.C_from`.
 """,
     "representer parameters": """
     penalty : {"squared_norm", "norm"} or object, default="squared_norm"
@@ -334,6 +334,10 @@ _SHARED: Final = {
     Returns
     -------
     Estimate
+        ``error``, the share of samples, by weight, that may be misclassified when left out; ``proven``, True if this
+        solution alone proves that it is an upper bound on the leave-one-out error; ``assumes``, what it needs to be
+        one; ``suspects``, which samples may be misclassified, or None where only their number is bounded; ``recall``
+        and ``precision`` of the second class, as ξα estimates them, NaN for the others.
 """,
     "n and delta": """
     n : int

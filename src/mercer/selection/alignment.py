@@ -19,8 +19,7 @@ from mercer.arrays import Floats, host
 from mercer.data.labels import read_labels, signs
 from mercer.data.samples import outputs, weights
 from mercer.engine import on_host
-from mercer.kernels import as_kernel
-from mercer.kernels.names import KernelLike
+from mercer.kernels.names import KernelLike, as_kernel
 
 
 def kernel_alignment(

@@ -12,9 +12,10 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from mercer.data.sameness import grouped, key_of_params
-from mercer.kernels import Kernel, kernel_accepts
+from mercer.kernels import Kernel
 from mercer.kernels.bandwidth import from_variance
 from mercer.kernels.matrices import as_matrix
+from mercer.kernels.names import kernel_accepts
 from mercer.tables.estimator import Tabular
 
 # Parameters that change a problem, but neither its samples nor its kernel: first those that grow with the price of

@@ -28,10 +28,10 @@ from mercer.data.labels import read_signs
 from mercer.data.samples import check_same_length, outputs, refuse_no_weight, weights
 from mercer.engine import on_host
 from mercer.gram import gram_for
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
 from mercer.kernels.climb import climb
 from mercer.kernels.matrices import as_matrix
-from mercer.kernels.names import KernelLike
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.parameters import one_of, positive
 from mercer.problems.classification import squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
@@ -79,7 +79,7 @@ def learn_kernel(
     C: float = 1.0,
     bias: bool = False,
     names: Sequence[str] | None = None,
-    max_steps: int = 100,
+    max_iter: int = 100,
     sample_weight: ArrayLike | None = None,
 ) -> LearntKernel:
     """The parameters of a kernel that are best by a criterion, from the given ones on: a local optimum.
@@ -103,7 +103,7 @@ def learn_kernel(
         Whether the process or least squares has a constant beside f; "radius-margin" always has.
     names : list of str, optional
         What to change, by the names of `kernel.get_params()`, "lam" or "C"; by default all that are positive numbers.
-    max_steps : int, default=100
+    max_iter : int, default=100
         The most steps.
     sample_weight : array, optional
         Weights of the samples.
@@ -111,6 +111,9 @@ def learn_kernel(
     Returns
     -------
     LearntKernel
+        Its attributes are ``kernel``, with the parameters that were found; ``numbers``, a dict with lam or C, as it was
+        found or given; ``criterion``; ``value``, the criterion at the end: log p(y), the mean squared error, R²‖w‖² or
+        the alignment; and ``start``, the criterion where the search began.
 
     Examples
     --------
@@ -120,7 +123,7 @@ def learn_kernel(
     >>> from mercer.kernels import Gaussian
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X, y = scale(X)[:200], y[:200]
-    >>> found = learn_kernel(X, y, kernel=Gaussian(gamma=1.0), criterion="radius-margin", max_steps=10)
+    >>> found = learn_kernel(X, y, kernel=Gaussian(gamma=1.0), criterion="radius-margin", max_iter=10)
     >>> found.value < found.start, found.kernel.gamma < 0.3
     (True, True)
     >>> SVC(slack="l2", kernel=found.kernel, **found.numbers).fit(X, y).score(X, y) > 0.95
@@ -140,7 +143,7 @@ def learn_kernel(
         "alignment": judged.aligned,
     }[criterion]
     numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
-    best, found = climb(judge, bound, numbers, names, max_steps)
+    best, found = climb(judge, bound, numbers, names, max_iter)
     best = clone(best)  # which may be the caller's
     best.learnt = True
     sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0

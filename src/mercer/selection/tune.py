@@ -22,7 +22,7 @@ from mercer.errors import GuessWarning, held_warnings, warn_user
 from mercer.fitting.pipeline.fit import bytes_of, deadline_of
 from mercer.held_out.folds import folds_of, places_in
 from mercer.held_out.machines import weight_option
-from mercer.kernels import kernel_accepts
+from mercer.kernels.names import kernel_accepts
 from mercer.parameters import one_of
 from mercer.runtime.progress import Reporter
 from mercer.runtime.threads import effective_n_threads

@@ -64,7 +64,7 @@ def _has(name: str) -> Callable[[Any], bool]:
 class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """What the estimators that choose their parameters share."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         best_index_=_FIGURE,
         best_score_=_FIGURE,
         n_splits_=_FIGURE,

@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from mercer.solvers import ipop as ipop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.joint.ascent import solve_joint

@@ -74,11 +74,13 @@ def ipop(
     Returns
     -------
     QPAnswer
-        `value - bound` is the duality gap.
+        ``x``, the point, and ``y``, the multipliers of Ax; ``value``, c'x + ½x'Hx, and ``bound``, which no feasible
+        point is below, up to rounding, so that `value - bound` is the duality gap; ``outside``, how far Ax is outside
+        of its bounds.
 
     Examples
     --------
-    >>> from mercer.solvers.ipop import ipop
+    >>> from mercer.teaching import ipop
     >>> found = ipop([-1.0, -1.0], [[2.0, 0.0], [0.0, 2.0]], [[1.0, 1.0]], [0.0], 0.0, 1.0, [0.5])
     >>> found.x.round(6), round(found.value, 6), bool(found.value - found.bound < 1e-6)
     (array([0.25, 0.25]), -0.375, True)

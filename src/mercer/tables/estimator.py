@@ -117,7 +117,7 @@ class Tabular(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState,
     See `tabular`.
     """
 
-    FITTED = fitted(
+    _FITTED = fitted(
         estimator_=NestedEstimator(required=True),
         columns_=ListOf(OneOf(Numbers, Levels, Dates, Words, LeftOut), required=True),
         target_mean_=Array(None, single=True, required=True),

@@ -90,6 +90,13 @@ def fit_formula(model: Any, formula: str, data: Any) -> FormulaModel:
     Returns
     -------
     FormulaModel
+        Its ``predict`` and ``decision_function`` take tables with the columns of the right side, and answer for every
+        row, in the order of the table; a missing cell, and a level of a factor that training did not see, are errors
+        that name them. ``model`` is the fitted estimator, ``spec`` formulaic's ModelSpec of the right side.
+
+    Examples
+    --------
+    See `mercer.tabular`, which needs no formula.
     """
     if formula.count("~") != 1 or not formula.partition("~")[0].strip():
         raise ValueError(f"formula={formula!r} must have a left and a right side, such as 'y ~ a + b'")

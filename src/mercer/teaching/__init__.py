@@ -1,6 +1,7 @@
-"""Textbook algorithms as printed, on small problems, with a record of every step."""
+"""Textbook algorithms as printed, with a record of every step, and the quadratic programs that they solve."""
 
-from mercer.teaching.algorithms import trace
-from mercer.teaching.record import Step, Trace
+from mercer.problems.quadratic_programs import soft_margin_dual, soft_margin_primal
+from mercer.solvers.ipop import ipop
+from mercer.teaching.algorithms import steps
 
-__all__ = ["Step", "Trace", "trace"]
+__all__ = ["ipop", "soft_margin_dual", "soft_margin_primal", "steps"]

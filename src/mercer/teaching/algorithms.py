@@ -1,4 +1,4 @@
-"""Textbook algorithms on a small two-class problem, step by step, and `trace`, which runs them.
+"""Textbook algorithms on a small two-class problem, step by step, and `steps`, which runs them.
 
 Pair steps, with Igel's three rules for the pair, and Li's form of the same step:
 
@@ -26,12 +26,11 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices
 from mercer.data.labels import read_signs
-from mercer.kernels import as_kernel
-from mercer.kernels.names import KernelLike
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.parameters import integer, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.pegasos.iterates import draw
-from mercer.teaching.record import SmallProblem, Trace
+from mercer.teaching.record import SmallProblem, Steps
 
 RULES = ("most violating", "maximum gain", "second order")
 # A direction of less curvature than this share of the two diagonal entries is taken to have none.
@@ -56,13 +55,13 @@ def chosen_pair(problem: SmallProblem, alpha: Floats, g: Floats, rule: str) -> t
     return int(i), int(j)
 
 
-def run_smo(trace: Trace, tol: float, max_steps: int) -> None:
+def run_smo(run: Steps, tol: float, max_iter: int) -> None:
     """Sequential minimal optimisation (Igel, algorithm 4.2); line numbers are the notes'."""
-    problem = trace.problem
+    problem = run.problem
     K, y = problem.K, problem.y
     alpha, g = np.zeros(problem.n), np.ones(problem.n)  # 1
-    while len(trace) < max_steps and problem.violation_and_b(alpha, g)[0] > tol:  # 2, 8
-        i, j = chosen_pair(problem, alpha, g, trace.rule)  # 3
+    while len(run) < max_iter and problem.violation_and_b(alpha, g)[0] > tol:  # 2, 8
+        i, j = chosen_pair(problem, alpha, g, run.rule)  # 3
         room_i = problem.C - alpha[i] if y[i] > 0 else alpha[i]
         room_j = alpha[j] if y[j] > 0 else problem.C - alpha[j]
         curvature = K[i, i] + K[j, j] - 2 * K[i, j]
@@ -75,8 +74,8 @@ def run_smo(trace: Trace, tol: float, max_steps: int) -> None:
         alpha = alpha.copy()
         alpha[i] = _onto(alpha[i] + y[i] * size, room_i == size, y[i] > 0, problem.C)  # 6
         alpha[j] = _onto(alpha[j] - y[j] * size, room_j == size, y[j] < 0, problem.C)  # 7
-        trace.record(alpha, (i, j), float(size), bool(size < newton))
-    trace.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
+        run.record(alpha, (i, j), float(size), bool(size < newton))
+    run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
 def _onto(value: float, at_end: bool, upwards: bool, C: float) -> float:
@@ -84,17 +83,17 @@ def _onto(value: float, at_end: bool, upwards: bool, C: float) -> float:
     return value if not at_end else C if upwards else 0.0
 
 
-def run_li(trace: Trace, tol: float, max_steps: int) -> None:
+def run_li(run: Steps, tol: float, max_iter: int) -> None:
     """The pair step by errors E_i = f(x_i) − y_i, clipped to [L, H], with b from the pair (Li, section 6)."""
-    problem = trace.problem
+    problem = run.problem
     K, y, C = problem.K, problem.y, problem.C
     alpha, b = np.zeros(problem.n), 0.0
     E = -y.copy()
-    while len(trace) < max_steps:
+    while len(run) < max_iter:
         g = 1.0 - y * (E + y - b)
         if problem.violation_and_b(alpha, g)[0] <= tol:
             break
-        two, one = chosen_pair(problem, alpha, g, trace.rule)  # α_2 grows along y_2, α_1 pays for it
+        two, one = chosen_pair(problem, alpha, g, run.rule)  # α_2 grows along y_2, α_1 pays for it
         S = y[one] * y[two]
         if S < 0:
             L, H = max(0.0, alpha[two] - alpha[one]), min(C, C + alpha[two] - alpha[one])
@@ -116,8 +115,8 @@ def run_li(trace: Trace, tol: float, max_steps: int) -> None:
         b, alpha = new_b, alpha.copy()
         size = abs(second - alpha[two])
         alpha[one], alpha[two] = first, second
-        trace.record(alpha, (two, one), float(size), bool(wish != second), float(b))
-    trace.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
+        run.record(alpha, (two, one), float(size), bool(wish != second), float(b))
+    run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol * (1 + 1e-3)
 
 
 def _near_ends(value: float, C: float, moved: float) -> float:
@@ -132,23 +131,23 @@ def _near_ends(value: float, C: float, moved: float) -> float:
 WorkingSet = Callable[[Floats, Floats, int], ArrayLike]
 
 
-def run_decomposition(trace: Trace, tol: float, max_steps: int, size: int, choose: WorkingSet | None = None) -> None:
+def run_decomposition(run: Steps, tol: float, max_iter: int, size: int, choose: WorkingSet | None = None) -> None:
     """Igel's algorithm 4.1: the subproblem on a working set, or on the worst violators of each side, solved exactly."""
-    problem = trace.problem
+    problem = run.problem
     alpha = np.zeros(problem.n)
-    while len(trace) < max_steps:
+    while len(run) < max_iter:
         g = problem.gradient(alpha)
         violation, _ = problem.violation_and_b(alpha, g)
         if violation <= tol:
             break
-        B = _worst(problem, alpha, g, size) if choose is None else _chosen(choose, alpha, g, len(trace))
+        B = _worst(problem, alpha, g, size) if choose is None else _chosen(choose, alpha, g, len(run))
         # On B the problem is one of the same kind with the gradient that the others leave: K_BB and g_B + Q_BBα_B.
         new, clipped = _restricted(problem, alpha, B, 0.1 * tol)
         if np.array_equal(new, alpha) and choose is None:
             break
         alpha = new  # which a set of one's own may leave as it is: the next one may not
-        trace.record(alpha, B.tolist(), 1.0, clipped)
-    trace.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
+        run.record(alpha, B.tolist(), 1.0, clipped)
+    run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
 def _chosen(choose: WorkingSet, alpha: Floats, g: Floats, step: int) -> Indices:
@@ -200,12 +199,12 @@ def _restricted(problem: SmallProblem, alpha: Floats, B: Indices, tol: float) ->
     return alpha, bool(((beta == low) | (beta == high)).any())
 
 
-def run_active_set(trace: Trace, tol: float, max_steps: int) -> None:
+def run_active_set(run: Steps, tol: float, max_iter: int) -> None:
     """Newton steps on the free variables up to the first bound; the worst violator is freed when they are solved."""
-    problem = trace.problem
+    problem = run.problem
     y, C = problem.y, problem.C
     alpha, free = np.zeros(problem.n), np.zeros(problem.n, dtype=bool)
-    while len(trace) < max_steps:
+    while len(run) < max_iter:
         g = problem.gradient(alpha)
         violation, _ = problem.violation_and_b(alpha, g)
         if violation <= tol:
@@ -229,8 +228,8 @@ def run_active_set(trace: Trace, tol: float, max_steps: int) -> None:
         if step == size:
             alpha[F[blocking]] = np.where(direction[blocking] > 0, C, 0.0)
             free[F[blocking]] = False
-        trace.record(alpha, F.tolist(), float(step), bool(step < whole))
-    trace.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
+        run.record(alpha, F.tolist(), float(step), bool(step < whole))
+    run.converged = problem.violation_and_b(alpha, problem.gradient(alpha))[0] <= tol
 
 
 def _newton(problem: SmallProblem, g: Floats, F: Indices) -> tuple[Floats, float]:
@@ -266,12 +265,12 @@ def _reach(alpha: Floats, direction: Floats, C: float) -> tuple[float, Indices]:
     return least, np.flatnonzero(room == least) if math.isfinite(least) else np.empty(0, dtype=np.intp)
 
 
-def run_gradient_projection(trace: Trace, tol: float, max_steps: int) -> None:
+def run_gradient_projection(run: Steps, tol: float, max_iter: int) -> None:
     """Along the projected gradient to a face of the box, then a Newton step on that face (Nocedal and Wright, 16.7)."""
-    problem = trace.problem
+    problem = run.problem
     alpha = np.zeros(problem.n)
     g, s = problem.gradient(alpha), 1.0
-    while len(trace) < max_steps and problem.violation_and_b(alpha, g)[0] > tol:
+    while len(run) < max_iter and problem.violation_and_b(alpha, g)[0] > tol:
         start = alpha
         direction = projected(problem, alpha + s * g) - alpha
         slope, curvature = float(direction @ g), _curvature(problem, np.arange(problem.n), direction)
@@ -291,8 +290,8 @@ def run_gradient_projection(trace: Trace, tol: float, max_steps: int) -> None:
         length = float(moved @ moved)
         s = max(length / max(float(moved @ turned), 1e-10 * length, 1e-300), 1e-10)
         g = new_g
-        trace.record(alpha, np.flatnonzero(moved).tolist(), float(size), bool(reach < whole))
-    trace.converged = problem.violation_and_b(alpha, g)[0] <= tol
+        run.record(alpha, np.flatnonzero(moved).tolist(), float(size), bool(reach < whole))
+    run.converged = problem.violation_and_b(alpha, g)[0] <= tol
 
 
 def _snapped(alpha: Floats, C: float) -> Floats:
@@ -313,12 +312,12 @@ def projected(problem: SmallProblem, wish: Floats) -> Floats:
     return np.asarray(np.clip(wish - 0.5 * (low + high) * problem.y, 0.0, problem.C))
 
 
-def run_perceptron(trace: Trace, tol: float, max_steps: int) -> None:
+def run_perceptron(run: Steps, tol: float, max_iter: int) -> None:
     """Samples in turn until a whole pass makes no mistake; a step is a mistake."""
-    problem = trace.problem
+    problem = run.problem
     alpha, f = np.zeros(problem.n), np.zeros(problem.n)
     quiet, i = 0, 0
-    while quiet < problem.n and len(trace) < max_steps:
+    while quiet < problem.n and len(run) < max_iter:
         if problem.y[i] * f[i] <= 0:
             alpha = alpha.copy()
             alpha[i] += 1
@@ -326,20 +325,20 @@ def run_perceptron(trace: Trace, tol: float, max_steps: int) -> None:
             square = float((problem.y * alpha) @ f)
             # The best s for sΣα − ½s²‖w‖²; a w of length 0 allows any, and separates nothing.
             best = alpha.sum() / square if square > 0 else 0.0
-            trace.record(alpha, (i,), 1.0, False, feasible=best * alpha)
+            run.record(alpha, (i,), 1.0, False, feasible=best * alpha)
             quiet = 0
         else:
             quiet += 1
         i = (i + 1) % problem.n
-    trace.converged = quiet >= problem.n
+    run.converged = quiet >= problem.n
 
 
-def run_pegasos(trace: Trace, tol: float, max_steps: int, seed: int) -> None:
+def run_pegasos(run: Steps, tol: float, max_iter: int, seed: int) -> None:
     """Steps on samples that are drawn with replacement, as the notes print them; `alpha` is that of the mean of w_t."""
-    problem = trace.problem
+    problem = run.problem
     n, lam = problem.n, 1.0 / (problem.C * problem.n)
     theta, total, f = np.zeros(n), np.zeros(n), np.zeros(n)  # θ and Σ θ/t by their α, and θ at the samples
-    for t, i in enumerate(draw(seed, np.arange(1.0, n + 1), 0, max_steps).tolist(), 1):
+    for t, i in enumerate(draw(seed, np.arange(1.0, n + 1), 0, max_iter).tolist(), 1):
         total = total + theta / t
         hit = problem.y[i] * f[i] < lam * t
         if hit:
@@ -347,10 +346,10 @@ def run_pegasos(trace: Trace, tol: float, max_steps: int, seed: int) -> None:
             theta[i] += 1
             f = f + problem.y[i] * problem.K[i]
         alpha: Floats = total / (lam * t)
-        trace.record(alpha, (i,), 1.0 / (lam * t) if hit else 0.0, False, feasible=np.minimum(alpha, problem.C))
-        if trace.steps[-1].violation <= tol:
+        run.record(alpha, (i,), 1.0 / (lam * t) if hit else 0.0, False, feasible=np.minimum(alpha, problem.C))
+        if run.steps[-1].violation <= tol:
             break
-    trace.converged = bool(trace.steps) and trace.steps[-1].violation <= tol
+    run.converged = bool(run.steps) and run.steps[-1].violation <= tol
 
 
 METHODS = ("smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos")
@@ -360,7 +359,7 @@ _MOST_SAMPLES = 1000
 
 
 @shared_docs
-def trace(
+def steps(
     X: Any,
     y: ArrayLike,
     *,
@@ -374,9 +373,9 @@ def trace(
     working_set_size: int = 10,
     working_set: WorkingSet | None = None,
     tol: float = 1e-6,
-    max_steps: int | None = None,
+    max_iter: int | None = None,
     random_state: int = 0,
-) -> Trace:
+) -> Steps:
     """Solve the soft margin as a textbook does, and record every step.
 
     Parameters
@@ -388,7 +387,7 @@ def trace(
     %(kernel)s
     C : float, default=1.0
         The price of slack; inf is the hard margin, which "pegasos" cannot do. The perceptron has none. Samples that
-        cannot be separated have no hard margin: the dual value then grows until `max_steps`.
+        cannot be separated have no hard margin: the dual value then grows until `max_iter`.
     method : {"smo", "li", "decomposition", "active set", "gradient projection", "perceptron", "pegasos"}, default="smo"
         Igel's algorithm 4.2; Li's form of it, by errors E_i, clipped to [L, H] and with b from the pair; Igel's
         algorithm 4.1 for working sets of any size; two general methods for quadratic programs (Li, section 2); and two
@@ -400,25 +399,30 @@ def trace(
         Of "decomposition".
     working_set : callable, optional
         Of "decomposition": (α, gradient, number of the step) → the rows of the working set, in place of the worst
-        violators. The run ends at `tol` or `max_steps`, since a poor choice may gain nothing for ever.
+        violators. The run ends at `tol` or `max_iter`, since a poor choice may gain nothing for ever.
     tol : float, default=1e-6
         It ends when max y_ig_i over I_up exceeds min y_jg_j over I_down by no more. The perceptron ends when it makes
         no more mistakes.
-    max_steps : int, optional
+    max_iter : int, optional
         By default 100,000, and for "pegasos" 30 for each sample.
     random_state : int, default=0
         What "pegasos" draws by.
 
     Returns
     -------
-    Trace
-        Print it for a table; `to_frame()` is one too.
+    Steps
+        The steps in order. Print it for a table; `to_frame()` is one too, `plot()` shows the dual value and the
+        violation after each step, and `film()` is an animation. `len(found)` and `for step in found` work. Attributes:
+        ``method``, ``rule``, ``problem`` (with K, y and C), ``steps`` (the list), where it ended (``alpha``, ``b``,
+        ``dual``), and ``converged``, True if the violation fell to tol. Each step has ``chosen`` (the working set),
+        ``size`` (the step length λ), ``clipped`` (True if the box cut it short), ``gain`` (growth of the dual value),
+        and afterwards ``dual``, ``violation``, ``b`` and ``alpha``.
 
     Examples
     --------
-    >>> from mercer import trace
+    >>> from mercer import steps
     >>> X, y = [[-2.0], [-1.0], [1.0], [2.0]], [-1, -1, 1, 1]
-    >>> print(trace(X, y, kernel="linear", C=10.0))
+    >>> print(steps(X, y, kernel="linear", C=10.0))
      step       chosen         size         gain           dual   violation           b
         1          2 1         0.5           0.5            0.5           0           0
     smo, second order: converged after 1 steps
@@ -426,8 +430,8 @@ def trace(
     one_of("method", method, METHODS)
     one_of("rule", rule, RULES)
     integer("working_set_size", working_set_size, 2, "an equality leaves no room for fewer variables")
-    if max_steps is not None:
-        integer("max_steps", max_steps, 1, "the number of steps")
+    if max_iter is not None:
+        integer("max_iter", max_iter, 1, "the number of steps")
     integer("random_state", random_state, 0, "it chooses what is drawn")
     positive("tol", tol)
     if working_set is not None and (method != "decomposition" or not callable(working_set)):
@@ -440,16 +444,16 @@ def trace(
     K = np.asarray(bound(X), dtype=np.float64)
     if len(K) > _MOST_SAMPLES or K.shape != (len(signs), len(signs)):
         raise ValueError(
-            f"trace is for at most {_MOST_SAMPLES} samples with a label each, but K has the shape {K.shape} and y "
+            f"steps is for at most {_MOST_SAMPLES} samples with a label each, but K has the shape {K.shape} and y "
             f"{len(signs)} labels; mercer.SVC solves larger problems"
         )
     price = np.inf if method == "perceptron" or np.inf == C else positive("C", C)
     if method == "pegasos" and price == np.inf:
         raise ValueError("C=inf is the hard margin, but the steps of pegasos are C·n/t long: give it a finite C")
     problem = SmallProblem(K, signs, price, bias=method not in _BY_SAMPLES)
-    found = Trace(method, rule if method in _BY_PAIRS else "", problem)
-    most = max_steps or (30 * problem.n if method == "pegasos" else 100_000)
-    run: dict[str, Callable[[Trace, float, int], None]] = {
+    found = Steps(method, rule if method in _BY_PAIRS else "", problem)
+    most = max_iter or (30 * problem.n if method == "pegasos" else 100_000)
+    algorithms: dict[str, Callable[[Steps, float, int], None]] = {
         "smo": run_smo,
         "li": run_li,
         "decomposition": partial(run_decomposition, size=working_set_size, choose=working_set),
@@ -458,5 +462,5 @@ def trace(
         "perceptron": run_perceptron,
         "pegasos": partial(run_pegasos, seed=random_state),
     }
-    run[method](found, tol, most)
+    algorithms[method](found, tol, most)
     return found

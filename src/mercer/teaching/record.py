@@ -93,7 +93,7 @@ class SmallProblem:
 
 
 @dataclass(eq=False, repr=False)
-class Trace:
+class Steps:
     """The record of a run.
 
     Attributes
@@ -157,14 +157,14 @@ class Trace:
 
     def __repr__(self) -> str:
         ended = "converged" if self.converged else "not converged"
-        return f"Trace({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {ended})"
+        return f"Steps({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {ended})"
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with one line per step."""
-        pandas = require("pandas", "Trace.to_frame")
+        pandas = require("pandas", "Steps.to_frame")
         names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
         return pandas.DataFrame({name: [getattr(step, name) for step in self.steps] for name in names})
 
@@ -179,10 +179,10 @@ class Trace:
         return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {len(self)} steps"])
 
     def plot(self, *axes: Any, **options: Any) -> PathDisplay:
-        """The dual value and the violation after each step; see `mercer.displays.PathDisplay.from_trace`."""
+        """The dual value and the violation after each step; see `mercer.displays.PathDisplay.from_steps`."""
         from mercer.displays import PathDisplay
 
-        return PathDisplay.from_trace(self, *axes, **options)
+        return PathDisplay.from_steps(self, *axes, **options)
 
     @shared_docs
     def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
@@ -192,6 +192,6 @@ class Trace:
         ----------
         %(film)s
         """
-        from mercer.displays.courses import film_trace
+        from mercer.displays.courses import film_steps
 
-        return film_trace(self, interval_ms=interval_ms, figure=figure)
+        return film_steps(self, interval_ms=interval_ms, figure=figure)

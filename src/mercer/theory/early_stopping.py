@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 
 from mercer.arrays import Floats, Indices, freeze, gamma, host, n_samples
 from mercer.engine import on_host, placed
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import as_matrix
-from mercer.kernels.names import KernelLike
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.rkhs import Function
 from mercer.runtime.long_calls import abandonable

@@ -9,7 +9,7 @@ that: the bound holds for all ρ_j = ρ₀ 2^{−j} at once if δ is shared out,
 up to 1/‖w‖ may then be taken after the fact. A regularised bias is the weight of a feature with the value 1, and so
 belongs to w: ‖w‖² + b² and tr K + n take the places of ‖w‖² and tr K.
 
-The perceptron (`mercer.trace`) takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side:
+The perceptron (`mercer.steps`) takes the samples in turn, and adds y_iφ(x_i) to w for each that is on the wrong side:
 at most (R/ρ)² times (Novikoff 1962; Igel, section 4.1.1), with ρ the margin of any plane through the origin that
 separates the samples, and R the largest ‖φ(x)‖.
 
@@ -31,8 +31,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer.arrays import Floats, Indices, n_samples
 from mercer.engine import placed
 from mercer.estimators import SVDD
-from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, as_kernel
 from mercer.parameters import integer, not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
 from mercer.theory.bound import IID, Assumption, Bound, deviation, numbers, summed

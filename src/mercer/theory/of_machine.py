@@ -18,6 +18,7 @@ from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.kernels import Kernel
 from mercer.margins import Margins, SeveralMargins
+from mercer.parameters import bias_kind
 from mercer.tables.asked import Asked, ask
 from mercer.tables.estimator import Tabular
 from mercer.theory.bound import IID, Assumption, Bound
@@ -349,7 +350,7 @@ def _complexity_and_radius(
 
 def _bias_kind(model: Any, b: float) -> _BiasKind:
     """What the bias is to a bound; anything but a machine that says otherwise has a free one, unless it is 0."""
-    said = getattr(model, "bias", None)
+    said = bias_kind(getattr(model, "bias", None))
     if said == "regularized":
         return "regularized"
     return "none" if said is False or b == 0 else "free"

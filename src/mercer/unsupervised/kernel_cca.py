@@ -28,8 +28,8 @@ from mercer.fitting.pipeline.class_spec import ClassSpec, check_state, declared,
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.gram.eigenpairs import n_positive, signs
-from mercer.kernels import Kernel, kernel_accepts
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, kernel_accepts
 from mercer.parameters import integer, positive
 from mercer.rkhs import Expansion
 from mercer.runtime.shared_docs import shared_docs
@@ -134,7 +134,7 @@ class KernelCCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
     kappa: float = 0.01
     kernel_y: KernelLike | None = None
 
-    FITTED = fitted(
+    _FITTED = fitted(
         correlations_=Array("outputs", required=True),
         regularized_correlations_=Array("outputs", required=True),
         _second_=_Second(required=True),

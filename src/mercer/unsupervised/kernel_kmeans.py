@@ -393,7 +393,7 @@ class KernelKMeans(_WhereDistancesAreKnown, _MeanDistances):
 
     _default_steps = 300
 
-    FITTED = fitted(
+    _FITTED = fitted(
         labels_=IndexArray("outputs", required=True),
         inertia_=Number(required=True),
         objective_path_=Array(None, required=True),

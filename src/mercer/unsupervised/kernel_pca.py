@@ -85,7 +85,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # 
 
     n_components: int | None = None
 
-    FITTED = fitted(
+    _FITTED = fitted(
         eigenvalues_=Array("outputs", required=True),
         explained_variance_=Array("outputs", required=True),
         explained_variance_ratio_=Array("outputs", required=True),

@@ -29,7 +29,7 @@ class Learner(Machine):
     cache_size: float = 1000
     random_state: Any = None
 
-    FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
+    _FITTED = fitted(kernel_=BoundKernel(required=True), _expansion_=Function(required=True))
 
     def _learn(self, fit: Fit, report: Report) -> None:
         """Set the fitted attributes; `report` takes what there is to say before every step that may last."""

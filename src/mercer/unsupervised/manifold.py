@@ -17,8 +17,9 @@ from scipy.linalg import lu_factor, lu_solve
 from sklearn.neighbors import kneighbors_graph
 
 from mercer.arrays import Data, Floats
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import as_matrix, dense
+from mercer.kernels.names import as_kernel
 from mercer.parameters import not_negative
 from mercer.rkhs import bound_kernel
 

@@ -23,8 +23,8 @@ from mercer.arrays import BLOCK_BYTES, Floats, freeze, is_sparse, n_samples, row
 from mercer.engine import PlacedSamples, placed
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress, warn_user
-from mercer.kernels import Kernel, kernel_accepts
-from mercer.kernels.names import KernelLike
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, kernel_accepts
 from mercer.parameters import integer
 from mercer.runtime.shared_docs import shared_docs
 from mercer.unsupervised.learner import Reader
@@ -109,6 +109,10 @@ def mmd_test(
     Returns
     -------
     MMDTest
+        Its attributes are ``p_value``, (1 + number of permutations whose unbiased statistic is at least as large)/(1 +
+        n_permutations); ``statistic``, the unbiased estimate of MMD², which may be negative; ``biased``, the biased
+        one: the squared distance of the samples' means in feature space; ``permuted``, the unbiased statistics of the
+        permutations; and ``kernel``, with its parameters as numbers.
 
     Examples
     --------

@@ -25,8 +25,8 @@ from mercer.engine import like_input
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.gram.eigenpairs import leading_of_walk
-from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.names import kernel_accepts
+from mercer.kernels import Kernel
+from mercer.kernels.names import as_kernel, kernel_accepts
 from mercer.parameters import integer, one_of
 from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
@@ -188,7 +188,7 @@ class SpectralClustering(Clustering):
     affinity: str | None = None
     n_neighbors: int = 10
 
-    FITTED = fitted(
+    _FITTED = fitted(
         _centres_=_Centres(required=True), eigenvalues_=Array(None, required=True), labels_=_Labels(required=True)
     )
 

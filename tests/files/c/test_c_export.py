@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 import mercer
 from mercer import kernels
 from mercer.cli.main import main
+from mercer.files.c.export import export_c
 
 X, y = load_iris(return_X_y=True)
 NAMES = np.array(['a"b\n', "c?*/??/", "d\\é"])
@@ -79,9 +80,7 @@ class Compiled:
 
 def compiled(models, dtype, folder):
     """All models in one library."""
-    texts = {
-        name: mercer.export_c(model, folder / f"{name}.c", dtype=dtype, name=name) for name, model in models.items()
-    }
+    texts = {name: export_c(model, folder / f"{name}.c", dtype=dtype, name=name) for name, model in models.items()}
     files = [str(folder / f"{name}.c") for name in models]
     run = subprocess.run([*COMPILER, *files, "-o", str(folder / "all.so"), "-lm"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr[:2000]
@@ -140,7 +139,7 @@ def test_columns_far_from_zero_keep_the_digits_of_their_differences(tmp_path):
 
 def test_the_file_says_how_far_it_is_from_python(tmp_path):
     models = {"own": mercer.SVC(C=5, kernel="laplacian").fit(X, y)}
-    told, n = re.search(r"at most (\S+) of the largest at (\d+) rows tried", mercer.export_c(models["own"])).groups()
+    told, n = re.search(r"at most (\S+) of the largest at (\d+) rows tried", export_c(models["own"])).groups()
     rows = models["own"].support_vectors_.astype(np.float32).astype(np.float64)
     file = compiled(models, "float32", tmp_path)["own"]
     truth = wanted(models["own"], rows)
@@ -152,13 +151,13 @@ def test_the_file_says_how_far_it_is_from_python(tmp_path):
 def test_too_few_bits_are_refused():
     model = mercer.SVC(kernel=kernels.Gaussian(gamma=1e-61)).fit(X * 1e30, y > 0)
     with pytest.raises(ValueError, match="too coarse for this model"):
-        mercer.export_c(model, dtype="float32")
-    mercer.export_c(model, dtype="float64")
+        export_c(model, dtype="float32")
+    export_c(model, dtype="float64")
 
 
 def test_rows_to_try_have_the_columns_of_the_model():
     with pytest.raises(ValueError, match="X has 2 columns"):
-        mercer.export_c(mercer.LinearSVC().fit(X, y), X=X[:, :2])
+        export_c(mercer.LinearSVC().fit(X, y), X=X[:, :2])
 
 
 def told_end(text):
@@ -207,13 +206,13 @@ def test_beyond_what_the_file_says_float_does_overflow(tmp_path):
 
 
 def test_labels_beyond_long_long():
-    text = mercer.export_c(mercer.SVC().fit(X, np.array([0, 2**64 - 1], dtype=np.uint64)[(y > 0).astype(int)]))
+    text = export_c(mercer.SVC().fit(X, np.array([0, 2**64 - 1], dtype=np.uint64)[(y > 0).astype(int)]))
     assert "static const unsigned long long model_labels[2]" in text
     assert "18446744073709551615ULL" in text
 
 
 def test_nothing_in_a_label_ends_a_string():
-    text = mercer.export_c(mercer.SVC().fit(X, NAMES[y]))
+    text = export_c(mercer.SVC().fit(X, NAMES[y]))
     assert r'"a\042b\012", "c\077*/\077\077/", "d\134\303\251"' in text
     assert text.isascii()
 
@@ -241,7 +240,7 @@ def test_nothing_in_a_label_ends_a_string():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_refused(model, options, error, message):
     with pytest.raises(error, match=message):
-        mercer.export_c(model(), **options)
+        export_c(model(), **options)
 
 
 def test_the_command_line_names_functions_after_the_file(tmp_path, capsys):

@@ -42,7 +42,7 @@ Y = (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int)
 class NearestMean(ClassifierMixin, DeclaresState, BaseEstimator):
     """The nearer of two class means in feature space, with a machine to ask where both are as near."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         kernel_=BoundKernel(required=True),
         means_=Array(2, "features", required=True),
         nearest_=IndexArray("n_rows_", required=True),
@@ -81,7 +81,7 @@ class NearestMean(ClassifierMixin, DeclaresState, BaseEstimator):
 class Shifted(mercer.SVC):
     """A machine of mercer's with a fitted attribute more."""
 
-    FITTED = fitted(shift_=Array("features", required=True))
+    _FITTED = fitted(shift_=Array("features", required=True))
 
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
@@ -92,7 +92,7 @@ class Shifted(mercer.SVC):
 class Stacked(mercer.SVC):
     """A machine of mercer's that holds another one."""
 
-    FITTED = fitted(first_=NestedEstimator(methods=("decision_function",), required=True))
+    _FITTED = fitted(first_=NestedEstimator(methods=("decision_function",), required=True))
 
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
@@ -240,12 +240,12 @@ def test_what_a_fit_left_must_be_what_the_class_declares(path):
 def test_classes_that_cannot_be_named(path):
     mercer.save(mercer.SVC().fit(X, Y), path)
     silent = type("Silent", (mercer.SVC,), {})
-    clash = type("StandardScaler", (NearestMean,), {"FITTED": fitted()})
+    clash = type("StandardScaler", (NearestMean,), {"_FITTED": fitted()})
     for wrong in (silent, clash, int, "NearestMean", mercer.SVC):
-        with pytest.raises(TypeError, match=r"classes holds .*FITTED"):
+        with pytest.raises(TypeError, match=r"classes holds .*_FITTED"):
             mercer.load(path, classes=[wrong])
     for model in (silent(), clash()):
-        with pytest.raises(TypeError, match=r"classes with a FITTED of their own.*pickle"):
+        with pytest.raises(TypeError, match=r"classes with a _FITTED of their own.*pickle"):
             mercer.save(model.fit(X, Y), path)
 
 

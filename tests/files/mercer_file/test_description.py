@@ -77,7 +77,7 @@ def no_argument_kernels():
         if isinstance(item, type) and issubclass(item, kernels.Kernel) and item is not kernels.Kernel:
             try:
                 yield item()
-            except TypeError:  # made by an operator, from other kernels
+            except TypeError:  # it has a parameter without a default
                 continue
 
 

@@ -53,7 +53,7 @@ def laid_out(content):
 def test_there_is_one_of_every_class(archive):
     assert {f"{name}.mercer" for name in MODELS} | {"answers.json"} == archive.keys()
     saved = {type(one) for name in MODELS for one in parts_of(fitted(name)[0])}
-    wanted = {cls for cls in public_classes() if hasattr(cls, "FITTED") and not cls.__name__.startswith("_")}
+    wanted = {cls for cls in public_classes() if hasattr(cls, "_FITTED") and not cls.__name__.startswith("_")}
     assert wanted <= saved
 
 

@@ -10,7 +10,8 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from mercer import SVC
 from mercer.certificates.dual import certify_dual
 from mercer.gram import gram_for
-from mercer.kernels import Gaussian, as_kernel
+from mercer.kernels import Gaussian
+from mercer.kernels.names import as_kernel
 from mercer.solution import Stop
 from mercer.solvers.dual import chunking
 from mercer.solvers.dual.certified import solve_certified

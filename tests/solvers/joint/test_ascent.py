@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import SVC
 from mercer.certificates.joint import certify_joint
 from mercer.gram import gram_for, kernel_matrix
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.problems.multiclass import JointProblem
 from mercer.solution import Stop
 from mercer.solvers.joint import ascent as solver

@@ -87,5 +87,5 @@ def test_who_asks_for_descent_where_there_is_none_is_told():
     with pytest.raises(ValueError, match=r"solver='dual' takes steps on one row after another.*use solver='auto'"):
         solve_linear(hinge(Y, C, 0.0, False), PlainRows(X), STOP, solver="dual")
     problem = JointProblem(LABELS, C, 3, shared=True)
-    with pytest.raises(ValueError, match="there is none; use multi_class='ovr'"):
+    with pytest.raises(ValueError, match="there is none; use multiclass='ovr'"):
         solve_joint_linear(problem, PlainRows(X), STOP)

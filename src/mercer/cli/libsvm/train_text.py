@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import mercer
-from mercer import files
 from mercer.arrays import freeze
 from mercer.calibration.libsvm_laws import density_marks, laplace_scale
 from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
@@ -25,7 +24,7 @@ from mercer.data.labels import planes
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
 from mercer.fitting.reports.dual_margins import n_bounded
-from mercer.kernels import as_kernel
+from mercer.kernels.names import as_kernel
 from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class LibsvmText:
 
     def _save_own(self, fitted: Estimator) -> tuple[dict[str, Any], list[str]]:
         """Write a machine that LIBSVM does not have."""
-        files.save(fitted, self.path)
+        mercer.save(fitted, self.path)
         labels = fitted.classes_.tolist() if hasattr(fitted, "classes_") else None
         count = len(fitted.support_) if hasattr(fitted, "support_") else None
         support = [] if count is None else [f"Total nSV = {count}"]
@@ -190,7 +189,7 @@ def _save_estimator(model: LibsvmModel, fitted: Estimator, path: Path) -> None:
     for attribute, values in learnt:
         if values is not None:
             setattr(fitted, attribute, freeze(values))
-    files.save(fitted, path)
+    mercer.save(fitted, path)
 
 
 # --- what svm-train prints -------------------------------------------------------------------------------------------

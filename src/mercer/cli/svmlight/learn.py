@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
 
     from mercer.files.atomic_write import checked_target
     from mercer.files.libsvm_text import read_labelled_text
-    from mercer.kernels import kernel_named
+    from mercer.kernels.names import kernel_named
 
     if args.remove or args.rho != 1 or args.depth != 0:
         raise ValueError(

@@ -21,9 +21,9 @@ from mercer.engines.torch.numbers import floats, hyperbolic_tangent, places, pow
 from mercer.engines.torch.sparse import SparseRows, distances, largest_entries, products, squared_lengths, times
 from mercer.gram.prepared import CANCELLED_EXPONENT
 from mercer.gram.rounding import DOUBLE, Rounding
-from mercer.kernels import Kernel, Recipe
+from mercer.kernels import Kernel
 from mercer.kernels.composite import Composite
-from mercer.kernels.recipe import integer_power
+from mercer.kernels.recipe import Recipe, integer_power
 
 _LOG2E = math.log2(math.e)
 _RADIAL = ("gaussian", "laplacian")

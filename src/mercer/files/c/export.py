@@ -1,4 +1,4 @@
-"""`mercer.export_c`: a machine as one C99 file that predicts as Python does, without heap and without libraries beyond
+"""A machine as one C99 file that predicts as Python does, without heap and without libraries beyond
 <math.h>.
 
 The file has constant tables and two functions, NAME_decision and NAME_predict. Sums over vectors are compensated
@@ -19,9 +19,8 @@ from mercer.arrays import Floats, is_sparse
 from mercer.files.atomic_write import replacing
 from mercer.files.c.text import floats, function, in_comment, in_order, integers, number, prediction, prototypes
 from mercer.files.exported_parts import LARGEST_DIFFERENCE, Parts, checked_name, in_parts, prepared_rows
-from mercer.kernels import Recipe
 from mercer.kernels.matrices import dense
-from mercer.kernels.recipe import ended
+from mercer.kernels.recipe import Recipe, ended
 
 # The largest degree of a polynomial, which a C file writes as a product.
 _MOST_FACTORS = 100
@@ -80,8 +79,9 @@ def export_c(
     Examples
     --------
     >>> import mercer
+    >>> from mercer.files.c.export import export_c
     >>> model = mercer.SVC(kernel="linear").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
-    >>> text = mercer.export_c(model, name="step")
+    >>> text = export_c(model, name="step")
     >>> "int step_predict(const float *x)" in text
     True
     """

@@ -11,7 +11,7 @@ Numbers, strings, lists and dictionaries stand for themselves. Everything else i
     {"$": "slice", "items": [...]}                  start, stop and step
     {"$": "type", "name": ..., "instance": ...}     a type of numbers, such as np.float64, or its np.dtype
     {"$": "function", "name": ...}                  one of `FUNCTIONS`
-    {"$": "kernel", "name": ..., "params": {...}}   a class of `mercer.kernels`, by name, with its parameters
+    {"$": "kernel", "name": ..., "params": {...}}   a class of kernels, by name, with its parameters
     {"$": "learnt_kernel", "name": ..., "params": {...}}   one whose parameters samples chose
     {"$": "estimator", "class": ..., ...}           see mercer.files.mercer_file.model_file
 
@@ -37,6 +37,7 @@ from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import DTYPES, Array
 from mercer.fitting.pipeline.state import expect
 from mercer.kernels import Kernel
+from mercer.kernels.names import COMPOSED_KERNELS
 
 # Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.
 _UFUNCS: Final = ("abs", "absolute", "cbrt", "cos", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "negative")
@@ -164,9 +165,9 @@ def _describe_csr(value: Any, arrays: Arrays, where: str) -> JsonObject:
 
 
 def _kernel_class(name: object) -> type[Kernel] | None:
-    if name not in kernels.__all__ or not isinstance(name, str):
+    if not isinstance(name, str):
         return None
-    found = getattr(kernels, name)
+    found = getattr(kernels, name) if name in kernels.__all__ else COMPOSED_KERNELS.get(name)
     return found if isinstance(found, type) and issubclass(found, Kernel) and found is not Kernel else None
 
 

@@ -192,7 +192,7 @@ def mercer_class(name: str) -> type[DeclaresState] | None:
 
 def declares_itself(cls: type) -> bool:
     """Return True if a class has a declaration of its own: a subclass that says nothing may keep anything."""
-    return issubclass(cls, DeclaresState) and "FITTED" in vars(cls)
+    return issubclass(cls, DeclaresState) and "_FITTED" in vars(cls)
 
 
 def _is_free(name: str) -> bool:
@@ -207,7 +207,7 @@ def _by_name(classes: Iterable[type]) -> dict[str, type]:
         if not declares or found.setdefault(cls.__name__, cls) is not cls:
             raise TypeError(
                 f"classes holds {cls!r:.80}; give classes that derive from DeclaresState of "
-                "mercer.fitting.pipeline.class_spec and have a FITTED of their own, each with a name that no other "
+                "mercer.fitting.pipeline.class_spec and have a _FITTED of their own, each with a name that no other "
                 "class of them, of mercer or of scikit-learn has"
             )
     return found
@@ -225,7 +225,7 @@ def _cannot_save(model: Fitted, where: str) -> TypeError:
         return TypeError(f"{step} is a {name}, which a .mercer file cannot hold; save its best_estimator_")
     return TypeError(
         f"{step} is a {name}, which a .mercer file cannot hold: its classes are mercer's estimators, {_SCIKIT_NAMES}, "
-        "and classes with a FITTED of their own; use pickle or joblib, and load such files only from people you trust"
+        "and classes with a _FITTED of their own; use pickle or joblib, and load such files only from people you trust"
     )
 
 

@@ -85,8 +85,10 @@ class Classifier(ScoresAccuracy, Machine):
         Returns
         -------
         Margins
-            For several classes, SeveralMargins: a sequence of Margins, one per plane. Which vectors are free, bounded
-            or neither is told where X and y are the samples that the machine was fitted on.
+            Which vectors are free, bounded or neither is told where X and y are the samples that the machine was fitted
+            on. For several classes, a sequence of Margins, one per plane (``parts``). It has also ``labels``,
+            ``errors``, which samples are not given their own class, ``functional_margins`` and ``geometric_margins``,
+            of each sample the smallest over the planes that involve its class, and ``to_frame()``.
         """
         check_is_fitted(self)
         X = placed(X)
@@ -109,7 +111,7 @@ class Classifier(ScoresAccuracy, Machine):
                 inverse_rho_squared={"|w|²": norm**2} | ({} if own is None else own.inverse_rho_squared),
                 b_interval=None if own is None else own.b_interval,
                 standings=None if own is None or own.statuses is None else own.statuses[rows],
-                function=self.F_NAME or "f",
+                function=self._DECISION_NAME or "f",
             )
             parts.append(part)
         if len(parts) == 1:
@@ -120,7 +122,7 @@ class Classifier(ScoresAccuracy, Machine):
 class OneAgainstRest(Classifier):
     """Decisions and margins from `_decision`, whose columns are the classes' f(x), or that of the second of two."""
 
-    FITTED = fitted(classes_=Labels(required=True))
+    _FITTED = fitted(classes_=Labels(required=True))
 
     @like_input
     def decision_function(self, X: Data) -> Floats:

@@ -73,7 +73,7 @@ def takes_samples(machine: Machine) -> bool:
 class DualMachine(MachineMethods, Machine):
     """A machine of dual problems on the Gram matrix of its samples."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         CERTIFIED,
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),

@@ -25,7 +25,8 @@ from mercer.fitting.pipeline.task import Solutions, Solved, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import Progress
 from mercer.gram import Gram
 from mercer.gram.ball import Ball
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
+from mercer.kernels.names import as_kernel
 from mercer.parameters import real
 from mercer.problems.dual_problem import DualProblem
 from mercer.solvers.kernel_weights import Found, curvature, learn_weights
@@ -98,7 +99,7 @@ class KernelSum:
 class KernelWeights(DualMachine):
     """A machine of dual problems whose kernel is a weighted sum of several."""
 
-    FITTED = fitted(weights_=Array(None, required=True), scales_=Array(None, required=True), n_rounds_=Count())
+    _FITTED = fitted(weights_=Array(None, required=True), scales_=Array(None, required=True), n_rounds_=Count())
 
     _: KW_ONLY
     kernel: Any = ("linear", "poly", "rbf")

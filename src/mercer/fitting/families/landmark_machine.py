@@ -64,7 +64,7 @@ class LandmarkMachine(OutputsMachine):
 
     _default_steps = 1000  # iterations, each of which is a pass over the samples
 
-    FITTED = fitted(
+    _FITTED = fitted(
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array("vectors", "outputs"),

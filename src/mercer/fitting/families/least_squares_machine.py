@@ -60,7 +60,7 @@ class LeastSquaresMachine(OutputsMachine):
 
     _default_steps = 2000  # of conjugate gradients; all other solvers need a handful
 
-    FITTED = fitted(
+    _FITTED = fitted(
         kernel_=BoundKernel(required=True),
         _expansion_=Function(required=True),
         dual_coef_=Array(None, "outputs", flat=True),
@@ -183,7 +183,7 @@ class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachin
 class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
     """Least squares for ±1, with weights of the classes."""
 
-    FITTED = fitted(class_weight_=Array("classes"))
+    _FITTED = fitted(class_weight_=Array("classes"))
 
     _: KW_ONLY
     class_weight: ClassWeight = None

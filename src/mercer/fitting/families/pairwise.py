@@ -48,7 +48,7 @@ from mercer.fitting.reports.coefficients import (
 from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
 from mercer.gram import Gram, gram_for
 from mercer.margins import NearestPoints
-from mercer.parameters import one_of
+from mercer.parameters import bias_kind, one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.available import available_if
@@ -59,7 +59,7 @@ from mercer.runtime.shared_docs import shared_docs
 class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
     """A classifier of several two-class machines; one adds its parameters and its problems."""
 
-    FITTED = fitted(
+    _FITTED = fitted(
         _per_class_=Flag(),
         classes_=Labels(against_rest=None, required=True),
         class_weight_=Array("classes", required=True),
@@ -199,6 +199,10 @@ class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
         Returns
         -------
         NearestPoints, or a tuple of them, one per pair, for several classes
+            ``classes``, the labels of the first and of the second point: the positive side's, then the negative side's;
+            ``rows``, the training rows that the coefficients belong to, as in `support_`; ``coefficients``, an array of
+            shape (2, n_rows) with two convex combinations; ``distance``, between the points, in feature space: 2‖w‖/Σα,
+            which is 2ρ if all slacks are zero; and ``points`` of shape (2, n_features), for a linear kernel, else None.
         """
         return nearest_points(self)
 
@@ -331,7 +335,7 @@ def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bi
         C=C,
         n_classes=n_classes,
         shared=_SHARED[multiclass],
-        shift=float(bias == "regularized"),
+        shift=float(bias_kind(bias) == "regularized"),
         balanced=bias is True,
     )
 

@@ -24,7 +24,7 @@ from mercer.problems.dual_problem import DualProblem
 class Regressor(RegressorMethods, ScoresR2, Machine):
     """A machine whose target is one number per sample."""
 
-    FITTED = fitted(intercept_=Array(1, required=True))
+    _FITTED = fitted(intercept_=Array(1, required=True))
 
     def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
         """Codes with which equal (x, y) merge, and the targets of the caller's rows."""

@@ -34,7 +34,7 @@ class Targets:
 class OutputsMachine(MachineMethods, Machine):
     """A machine with one column of targets per output; it adds how targets are read and what they leave."""
 
-    FITTED = CERTIFIED
+    _FITTED = CERTIFIED
 
     _: KW_ONLY
     max_time: float | None = None
@@ -65,7 +65,7 @@ class OutputsMachine(MachineMethods, Machine):
 class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
     """A regressor of one output or several."""
 
-    FITTED = fitted(_flat_=Flag(required=True))
+    _FITTED = fitted(_flat_=Flag(required=True))
 
     def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
         return Targets(*outputs(y))

@@ -1,6 +1,6 @@
 """Specs of a whole class, by which its models go to a file and back: attributes, parameters, and checks of several.
 
-An estimator of mercer derives from `DeclaresState` and declares `FITTED`. What its files need beyond that it says by
+An estimator of mercer derives from `DeclaresState` and declares `_FITTED`. What its files need beyond that it says by
 overriding a method of `DeclaresState`. Classes of scikit-learn have a `ClassSpec` in files/scikit/table.py instead.
 """
 
@@ -44,7 +44,7 @@ EVERY: Final = fitted(
 class DeclaresState:
     """An estimator that declares what its fit leaves, and can therefore be saved."""
 
-    FITTED: ClassVar[Mapping[str, AttributeSpec]] = EVERY
+    _FITTED: ClassVar[Mapping[str, AttributeSpec]] = EVERY
 
     def _parameters_to_save(self) -> Plain:
         """Parameters as a file holds them: without what only another fit would need, where a file cannot hold that."""
@@ -169,7 +169,7 @@ def declared(cls: type) -> dict[str, AttributeSpec]:
     """Specs of the fitted attributes of a class: its own and its ancestors'."""
     specs: dict[str, AttributeSpec] = {}
     for ancestor in reversed(cls.__mro__):
-        specs.update(vars(ancestor).get("FITTED", {}))
+        specs.update(vars(ancestor).get("_FITTED", {}))
     return specs
 
 

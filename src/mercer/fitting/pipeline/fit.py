@@ -42,8 +42,9 @@ from mercer.errors import INDEFINITE, NonPSDKernelWarning
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import Gram, Rows, gram_for, rows_for
 from mercer.gram.source import kernel_diagonal
-from mercer.kernels import Kernel, as_kernel
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import over_all_columns, without_empty_columns
+from mercer.kernels.names import as_kernel
 from mercer.parameters import iterations, positive
 from mercer.runtime.threads import effective_n_threads
 from mercer.solution import Stop

@@ -42,9 +42,10 @@ from mercer.fitting.pipeline.state import (
 from mercer.fitting.pipeline.task import Solutions, Tasks, solve_tasks
 from mercer.fitting.pipeline.telling import CallbackSupport, Progress, warn_user, with_callbacks
 from mercer.fitting.pipeline.warm_start import WarmStart
-from mercer.kernels import Kernel, as_kernel, kernel_accepts
+from mercer.kernels import Kernel
 from mercer.kernels.matrices import column_spreads
-from mercer.parameters import SuggestsParameters
+from mercer.kernels.names import as_kernel, kernel_accepts
+from mercer.parameters import SuggestsParameters, bias_kind
 from mercer.rkhs import Expansion, functions_of
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
@@ -119,7 +120,7 @@ RandomState = int | np.random.RandomState | None
 class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
     """The pipeline that all estimators share; each adds its parameters, its tasks and its conclusions."""
 
-    FITTED = fitted(fit_report_=Unsaved())
+    _FITTED = fitted(fit_report_=Unsaved())
 
     _: KW_ONLY
     verbose: bool = False
@@ -128,10 +129,10 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
     # --- what a machine provides -----------------------------------------------------------------------------------
 
     # f is this many times the expansion's output, less k(x, x) if it says so: the one place for the unit of f.
-    F_SCALE: ClassVar[float] = 1.0
-    F_LESS_OWN: ClassVar[bool] = False
+    _DECISION_FACTOR: ClassVar[float] = 1.0
+    _SUBTRACTS_DIAGONAL: ClassVar[bool] = False
     # The name of f where `decision_function` answers something else; tools that speak of f then say it.
-    F_NAME: ClassVar[str] = ""
+    _DECISION_NAME: ClassVar[str] = ""
 
     # What `max_iter=-1` stands for, unless it depends on the samples.
     _default_steps: ClassVar[int | None] = None
@@ -184,7 +185,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
     @property
     def _constant_feature(self) -> bool:
         """Whether the bias is the weight of a feature that is 1 everywhere, so that problems are solved with k + 1."""
-        return bool(vars(self).get("bias") == "regularized")
+        return bool(bias_kind(vars(self).get("bias")) == "regularized")
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 

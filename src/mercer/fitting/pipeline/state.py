@@ -1,7 +1,7 @@
 """The language in which a class declares what its fit leaves: one `AttributeSpec` for each fitted attribute.
 
     class Ball(Machine):
-        FITTED = fitted(radius_=Number(), centre_=Array("features"), kernel_=BoundKernel(required=True))
+        _FITTED = fitted(radius_=Number(), centre_=Array("features"), kernel_=BoundKernel(required=True))
 
 A class adds to what its ancestors declare. The name of a size stands for a number that the model itself tells; None
 stands for any (`_SIZES`). What is `required` must be in every file. The rest is what only some fits leave, or models
@@ -9,7 +9,7 @@ that came from another program lack.
 
 The declaration is written once, in the class that has the attribute, and everything else reads it:
 
-    fitting/pipeline/class_spec.py    ClassSpec: FITTED of a class and its ancestors, with checks of several attributes
+    fitting/pipeline/class_spec.py    ClassSpec: _FITTED of a class and its ancestors, with checks of several attributes
     files/mercer_file/model_file.py   which attributes a file holds, and in which form; what a file may set
     files/scikit/table.py             ClassSpecs of scikit-learn's classes, which cannot carry a declaration
     pickles                           what is not pickled (`Unsaved`), and which arrays are read-only afterwards

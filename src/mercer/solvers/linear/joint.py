@@ -60,7 +60,7 @@ def solve_joint_linear(
         if gram is None:
             raise ValueError(
                 "this machine takes steps on one row after another, which cost too much where these samples are, or on "
-                "their Gram matrix, and there is none; use multi_class='ovr'"
+                "their Gram matrix, and there is none; use multiclass='ovr'"
             )
         begin = beta, certify_joint_rows(problem, rows, beta)[1].violation
         return _by_ascent(problem, rows, stop, begin, gram(), 0, _ALONE)
