@@ -312,6 +312,8 @@ def test_private_names_stay_in_their_file() -> None:
 # What other files may ask of every machine: the steps of the pipeline, its raw outputs, and how many there are.
 HOOKS = {"_check_parameters", "_kernel", "_max_steps", "_merges", "_read", "_weigh", "_constant_feature"}
 HOOKS |= {"_decision", "_function_per_class", "_tasks", "_record_end"}
+# And what its f is: a multiple of the expansion's output, less k(x, x), under this name.
+HOOKS |= {"_DECISION_FACTOR", "_SUBTRACTS_DIAGONAL", "_DECISION_NAME"}
 # And what a composite kernel asks of its parts.
 HOOKS |= {"_diagonal_gradient", "_diagonal_slopes"}
 # And names of scikit-learn's: how many columns a transformer makes, and the parameters of a class.

@@ -252,7 +252,7 @@ def test_a_linear_machine_remembers_how_its_classes_were_trained(tmp_path):
     assert [part.rho for part in apart.margins(IRIS, SPECIES)] == seen
 
 
-@pytest.mark.parametrize("note", [{"multiclass": "other"}, {"multiclass": ["ovr"]}, {}, "ovr"])
+@pytest.mark.parametrize("note", [{"multi_class": "other"}, {"multi_class": ["ovr"]}, {}, "ovr"])
 def test_a_false_note_of_a_linear_machine_is_not_saved(note, tmp_path):
     model = mercer.LinearSVC().fit(IRIS, SPECIES)
     model._trained_as_ = note

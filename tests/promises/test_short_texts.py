@@ -66,7 +66,7 @@ OBJECTS = {
     "estimate": lambda: xi_alpha(SVC(), X, Y),
     "path": lambda: mercer.svm_path(X, Y),
     "path of lam": lambda: RLSRegressorCV().fit(X, X[:, 0]).path_,
-    "trace": lambda: mercer.trace(X, Y, kernel="rbf", C=1.0),
+    "steps": lambda: mercer.steps(X, Y, kernel="rbf", C=1.0),
     "compression": lambda: mercer.compress(SVC().fit(X, Y), 5).compression_,
     "leave one out": lambda: mercer.leave_one_out(SVC(), X, Y),
     "kernel check": lambda: mercer.check_kernel(X, kernel=Gaussian()),

@@ -44,12 +44,13 @@ from mercer.solvers.linear.referee import LinearSolution
 _HINGES = ("squared_hinge", "hinge")
 _TUBES = ("epsilon_insensitive", "squared_epsilon_insensitive")
 _DUALS = (True, False, "auto")
+_NOTE = "multi_class"  # name of `multiclass` in the note, as in the first files
 _MULTICLASS = ("ovr", "crammer-singer", "crammer_singer")
 
 
 def _is_note(value: Any, _: Any) -> bool:
     """Tell whether a file's note of what a fit used is one that `LinearSVC._conclude` could have made."""
-    return isinstance(value, dict) and value.keys() == {"multiclass"} and value["multiclass"] in _MULTICLASS
+    return isinstance(value, dict) and value.keys() == {_NOTE} and value[_NOTE] in _MULTICLASS
 
 
 @shared_docs
@@ -126,6 +127,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
     _FOREIGN_PARAMETERS = MappingProxyType(
         {**LinearMachine._FOREIGN_PARAMETERS, "multi_class": "it is multiclass here, as in SVC"}
     )
+    _RENAMED_PARAMETERS = MappingProxyType({"multi_class": "multiclass"})
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -159,7 +161,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         return self._linear_tasks(fit, [target.name(pair) for pair in target.pairs], hinge_problems(self, fit, self.C))
 
     def _conclude(self, fit: Fit, solved: Solutions[LinearProblem | JointProblem]) -> None:
-        self._trained_as_ = {"multiclass": self.multiclass}
+        self._trained_as_ = {_NOTE: self.multiclass}
         w, b = self._conclude_linear(fit, solved)
         self.classes_, self.class_weight_ = freeze(fit.target.labels), freeze(fit.target.factor)
         if self._joint and len(self.classes_) == 2:
@@ -167,7 +169,7 @@ class LinearSVC(ClassifierMethods, OneAgainstRest, LinearMachine):
         self.coef_, self.intercept_ = freeze(w), freeze(b)
 
     def _planes(self) -> list[Pair]:
-        multiclass = trained_as(self, "multiclass", "ovr")
+        multiclass = trained_as(self, _NOTE, "ovr")
         if multiclass != "ovr" and len(self.classes_) > 2:
             raise ValueError(without_planes(self, "multiclass", multiclass, "'ovr'"))
         return super()._planes()

@@ -40,9 +40,24 @@ def close(found, wanted):
             np.testing.assert_allclose(found[method], values, rtol=1e-9, atol=1e-12, err_msg=method)
 
 
+def renamed(told):
+    """A description with the names that parameters have now."""
+    if isinstance(told, list):
+        return [renamed(one) for one in told]
+    if not isinstance(told, dict):
+        return told
+    told = {key: renamed(value) for key, value in told.items()}
+    if told.get("class") == "LinearSVC":
+        params = told["state"]["params"] if "state" in told else told["params"]
+        if "multi_class" in params:
+            params["multiclass"] = params.pop("multi_class")
+    return told
+
+
 def laid_out(content):
     """Everything that a file says but which versions and how many threads wrote it, with the bytes of its arrays."""
     document, arrays = taken_apart(content)
+    document = renamed(document)
     (document["content"]["model"].get("fitted", {}).get("_functions_") or {}).pop("n_threads", None)
     return document["content"]["model"], {
         entry["name"]: (entry["dtype"], entry["shape"], entry["order"], data)

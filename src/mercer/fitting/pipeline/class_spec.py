@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -45,6 +46,8 @@ class DeclaresState:
     """An estimator that declares what its fit leaves, and can therefore be saved."""
 
     _FITTED: ClassVar[Mapping[str, AttributeSpec]] = EVERY
+    # Parameters that older files have under another name: that name, and the one of today.
+    _RENAMED_PARAMETERS: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     def _parameters_to_save(self) -> Plain:
         """Parameters as a file holds them: without what only another fit would need, where a file cannot hold that."""
@@ -156,6 +159,11 @@ class ClassSpec:
     def unfitted(self, cls: Any, params: Any) -> Any:
         """Make a model that is not fitted of the parameters that a file holds."""
         expect(isinstance(params, dict), f"{cls.__name__} has parameters by name")
+        renamed = getattr(cls, "_RENAMED_PARAMETERS", {})
+        expect(
+            not any(old in params and new in params for old, new in renamed.items()), f"{cls.__name__} has a name twice"
+        )
+        params = {renamed.get(name, name): value for name, value in params.items()}
         expect(params.get("memory") is None, f"{cls.__name__}: memory must be None: a file may not name a folder")
         model = cls(**params)
         try:
