@@ -3,9 +3,24 @@
 import numpy as np
 import pytest
 from sklearn import svm
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer
 
-from mercer import SVC, SVR, C_from, KernelMachine, PegasosSVC, QuantileSVR, kernels
+import mercer
+from mercer import (
+    SVC,
+    SVR,
+    C_from,
+    KernelMachine,
+    LinearSVC,
+    LinearSVR,
+    PegasosSVC,
+    QuantileSVR,
+    kernels,
+    losses,
+    svm_path,
+    tune,
+)
 
 X, y = load_breast_cancer(return_X_y=True)
 X = ((X - X.mean(axis=0)) / X.std(axis=0))[:200]
@@ -166,3 +181,62 @@ def test_a_schedule_of_C_that_is_consistent():
         with pytest.raises(ValueError, match="universal"):
             C_from(C0=10.0, n0=100, n=1_000, a=0.3, kernel=kernel)
     assert C_from(C0=10.0, n0=100, n=1_000, a=0.3, kernel="laplacian") == C[1]
+
+
+@pytest.mark.parametrize("delta", [0.2, 1.0, 3.0])
+def test_the_huber_loss_is_the_same_everywhere(delta):
+    """½r² up to δ and δ(|r| − δ/2) beyond, in `SVR`, `KernelMachine` and `mercer.losses`."""
+    few, target, C = X[:80], 3 * t[:80], 0.7
+    one = SVR(C=C, loss="huber", delta=delta, gamma=0.02, tol=1e-9).fit(few, target)
+    two = KernelMachine("huber", lam=C_from(lam=C), delta=delta, gamma=0.02, tol=1e-9).fit(few, target)
+    np.testing.assert_allclose(one.predict(few), two.predict(few), atol=1e-6)
+    loss = losses.Huber(delta).value(target, one.predict(few)).sum()
+    assert 0.5 * one.rkhs_norm_**2 + C * loss == pytest.approx(one.certificate_.primal, rel=1e-6)
+
+
+REGULARIZED = [
+    SVC(),
+    SVC(multiclass="crammer-singer"),
+    SVR(),
+    QuantileSVR(),
+    LinearSVC(random_state=0),
+    LinearSVC(multiclass="crammer-singer", random_state=0),
+    LinearSVR(random_state=0),
+    PegasosSVC(random_state=0, max_iter=3),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("machine", REGULARIZED, ids=repr)
+def test_both_spellings_of_a_regularised_bias(machine, tmp_path):
+    few, target = X[:90], np.arange(90) % 3 if is_classifier(machine) else t[:90]
+    models = [clone(machine).set_params(bias=f"regulari{letter}ed").fit(few, target) for letter in "sz"]
+    for model in models:
+        mercer.save(model, tmp_path / "model.mercer")
+        models = [*models, mercer.load(tmp_path / "model.mercer")]
+    assert [model.bias for model in models] == ["regularised", "regularized"] * 2
+    ask = "decision_function" if is_classifier(machine) else "predict"
+    for model in models[1:]:
+        np.testing.assert_array_equal(getattr(model, ask)(few), getattr(models[0], ask)(few))
+        np.testing.assert_array_equal(model.intercept_, models[0].intercept_)
+    assert np.any(models[0].intercept_)
+
+
+@pytest.mark.filterwarnings("ignore:every bound on the probability of error is vacuous")
+def test_both_spellings_where_the_bias_is_asked_for():
+    sign = np.where(y[:90] > 0, 1, -1)
+    one, two = (SVC(bias=f"regulari{letter}ed", gamma=0.02) for letter in "sz")
+    paths = [svm_path(X[:90], sign, bias=machine.bias, gamma=0.02) for machine in (one, two)]
+    np.testing.assert_array_equal(*(path.decision_function(X[:5], [0.5, 1.0]) for path in paths))
+    found = [machine.fit(X[:90], sign).insight(X[:90], sign).bias for machine in (one, two)]
+    assert found == ["regularized", "regularized"]
+    scores = [
+        tune(SVC(bias=f"regulari{letter}ed"), X[:90], sign, grid={"C": [0.1, 1.0]}, criterion="margin-bound")
+        for letter in "sz"
+    ]
+    assert scores[0].best_params_ == scores[1].best_params_
+
+
+def test_the_parameter_for_several_classes_has_one_name():
+    with pytest.raises(TypeError, match=r"unexpected parameter multi_class='ovr': it is multiclass here, as in SVC"):
+        LinearSVC(multi_class="ovr")

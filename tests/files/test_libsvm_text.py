@@ -68,6 +68,12 @@ def test_queries():
     read = read_labelled_text(io.BytesIO(text))
     np.testing.assert_array_equal(read.queries, [1, 1, -7])
     np.testing.assert_array_equal(read.X.toarray(), [[1, 0], [0, 1], [0, 0]])
+    X, y, queries = read_libsvm(io.BytesIO(text), query_id=True)
+    np.testing.assert_array_equal(X.toarray(), read.X.toarray())
+    np.testing.assert_array_equal(y, read.y)
+    np.testing.assert_array_equal(queries, read.queries)
+    with pytest.raises(ValueError, match=r"has no qid: fields"):
+        read_libsvm(io.BytesIO(b"1 1:2\n"), query_id=True)
     with pytest.raises(ValueError, match=r"has qid: fields, .*query_id=True\) returns them"):
         read_libsvm(io.BytesIO(text))
     with pytest.raises(TextFormatError, match="1 of 2 lines have a qid:"):

@@ -274,6 +274,14 @@ def test_parameters_and_attributes_are_documented(name):
     assert not [name for name in fitted if name not in text]
 
 
+def test_estimators_have_no_constants():
+    """Declarations and switches of a class are the library's own, and begin with an underscore."""
+    classes = [getattr(mercer, name) for name in mercer.__all__ if inspect.isclass(getattr(mercer, name))]
+    assert len(classes) > 30
+    for cls in classes:
+        assert not [name for name in dir(cls) if name[0] != "_" and name.isupper() and len(name) > 1], cls
+
+
 def test_every_docstring_begins_at_the_margin():
     """Texts that are put together keep their headings at the margin, whatever the compiler does with blanks."""
     for name in mercer.__all__:

@@ -13,8 +13,7 @@ from scipy import optimize
 from mercer import SVC, KernelMachineClassifier, RLSRegressor, certify, datasets
 from mercer.errors import NotSeparableError
 from mercer.features import Monomials
-from mercer.kernels import Gaussian, Linear
-from mercer.kernels.bandwidth import gamma_from_sigma
+from mercer.kernels import Gaussian, Linear, gamma_from_sigma
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.quadratic_programs import soft_margin_dual, soft_margin_primal
 from mercer.theory import (
@@ -226,6 +225,8 @@ def test_widths_as_each_note_writes_them():
     for convention, divisor in (("2σ²", 2 * sigma**2), ("σ²", sigma**2), ("2σ", 2 * sigma)):
         kernel = Gaussian(gamma=gamma_from_sigma(sigma, convention=convention))
         assert kernel(x, z)[0, 0] == pytest.approx(math.exp(-square / divisor), rel=1e-14)
+        written = convention.replace("σ", "sigma").replace("²", "^2")
+        assert gamma_from_sigma(sigma, convention=written) == kernel.gamma
     assert Gaussian(gamma=gamma_from_sigma(sigma))(x, z) == pytest.approx(Gaussian(sigma=sigma)(x, z), rel=1e-14)
     with pytest.raises(ValueError, match="convention"):
         gamma_from_sigma(1.0, convention="σ")
