@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from contracts import scikit_learn_checks
 import mercer
+from contracts import scikit_learn_checks
 from mercer import SVR, OneClassSVM, QuantileSVR, kernels
 from mercer.fitting.families.regressor import KernelRegressor
 from mercer.fitting.pipeline.state import Array, fitted

@@ -6,6 +6,10 @@ A tool works for a row of the table unless one of its refusals is about that row
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import mercer
+import mercer.estimators
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.kernel_weights import KernelWeights
 from what_works import engine_tools, explain_tools, file_tools, fit_tools, model_tools
 from what_works.rows import Row
 
@@ -73,8 +77,8 @@ def either(*tests, words=""):
     return Some(lambda row: any(test(row) for test in tests), words)
 
 
-DUAL = ("SVC", "NuSVC", "SVR", "NuSVR", "QuantileSVR", "OneClassSVM", "SVDD")
-WITH_VECTORS = (*DUAL, "MKLClassifier", "MKLRegressor")
+WITH_VECTORS = tuple(name for name in mercer.estimators.__all__ if issubclass(getattr(mercer, name), DualMachine))
+DUAL = tuple(name for name in WITH_VECTORS if not issubclass(getattr(mercer, name), KernelWeights))
 IN_LIBSVM = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 
 without_targets = fact("transforms", "clusters")
