@@ -133,8 +133,9 @@ class LandmarkMachine(OutputsMachine):
         limits = Limits.of(self, self._max_steps(0))
         source = self._stream_source(X, _generator(limits))
         pool = source.pool
-        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), pool.stands_for)
-        return Fit(X, None, source, pool.stands_for, merged, kernel.bind(pool.X), False, limits)
+        weight = pool.stands_for
+        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), weight)
+        return Fit(X, None, source, weight, merged, kernel.bind(pool.X), False, limits, weight)
 
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)

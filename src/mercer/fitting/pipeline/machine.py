@@ -222,6 +222,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
     def _become(self, trained: Self) -> Self:
         _expect_finite(trained)
+        freeze_fitted(trained)
         return adopt_fit(self, trained)
 
     def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:

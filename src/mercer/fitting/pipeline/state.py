@@ -79,6 +79,7 @@ class AttributeSpec:
     needs: str = ""  # another attribute, without which there must not be this one
     unless: str = ""  # another attribute, which a model may have instead of this one
     needed_by: str = ""  # a parameter that cannot be true where this attribute is absent or None
+    kept: bool = False  # stays true of a machine that `mercer.compress` has put on fewer vectors
 
     @property
     def holds_estimators(self) -> bool:
