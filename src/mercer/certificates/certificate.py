@@ -33,10 +33,6 @@ OF_GRADIENTS = ("primal", "complementary")
 T = TypeVar("T")
 
 
-def _or(value: float, otherwise: float) -> float:
-    return otherwise if math.isnan(value) else value
-
-
 def _rank(precision: str) -> tuple[bool, bool]:
     """A key that is smallest for the least precise: float32, then what needed more than float64, then float64."""
     return not precision.startswith("float32"), precision == "float64"
@@ -158,13 +154,14 @@ class Certificate(_CertificateFields):
         As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
         in the gap that is handed over.
         """
-        primal, dual = _or(primal, math.inf), _or(dual, -math.inf)
+        primal = math.inf if math.isnan(primal) else primal
+        dual = -math.inf if math.isnan(dual) else dual
         super().__init__(
             primal=primal,
             dual=dual,
-            gap=max(_or(gap, math.inf), _gap_bound(primal, dual)),
-            violation=_or(violation, math.inf),
-            kkt={name: _or(residual, math.inf) for name, residual in kkt.items()},
+            gap=math.inf if math.isnan(gap) else max(gap, _gap_bound(primal, dual)),
+            violation=math.inf if math.isnan(violation) else violation,
+            kkt={name: math.inf if math.isnan(residual) else residual for name, residual in kkt.items()},
             gap_measures=gap_measures,
             precision=precision,
             worst=worst,
