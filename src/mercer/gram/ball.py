@@ -240,8 +240,9 @@ class Ball:
         terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
-        some = np.logical_and.reduce(sizes > 0, None) or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e)))
-        error = error + 4 * n * LEAST if some else error
+        some = sizes > 0 if axis is None else np.logical_and.reduce(sizes > 0, None)
+        if some or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e))):
+            error = error + 4 * n * LEAST
         return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def sum_by(self, index: Indices, n: int) -> Ball:
