@@ -63,7 +63,6 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         off, below = w - hi, 0.0
         if lo.any():
             off, below = off - lo, _length(lo)
-        largest = up * (float(np.maximum.reduce(np.abs(off), initial=0.0)) + gamma(1) * below + missed)
         apart = up * (_length(off) + gamma(1) * below + missed)
         combined = _length(hi) + below + missed
         norm, energy, distance = length * length, combined * combined, apart * apart
@@ -82,12 +81,11 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum.
         products = problem.p * beta
         less = 0.5 * energy + gamma(n) * float(np.add.reduce(np.abs(products))) + moved
-        mass = np.abs(beta)
         if curved:  # dβ may have lost LEAST/2
-            less += inner(0.5 * bent + LEAST, mass)
+            less += inner(0.5 * bent + LEAST, np.abs(beta))
         if tubes:
-            less += inner(problem.epsilon, mass)
-        dual = float(np.add.reduce(products)) - _raised(less, up, 4 * n + rows.d if mass.any() else 0)
+            less += inner(problem.epsilon, np.abs(beta))
+        dual = float(np.add.reduce(products)) - _raised(less, up, 4 * n + rows.d if less or beta.any() else 0)
         # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap,
         # as a share of the primal value.
         excess = 0.5 * distance
@@ -99,7 +97,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
             **conditions(box, most if problem.exact_bias else 0.0, outward, inward),
-            "w is the combination Σβ_i x_i": largest,
+            "w is the combination Σβ_i x_i": apart,
         },
         gap_measures="optimality",
         worst=worst,

@@ -105,14 +105,14 @@ def _certified(
         equality = slopes.sum().size if problem.bias else 0.0
     zero = not (problem.squared or c.any())
     # Where f = 0 any G that is no steeper than the penalty will do.
-    violation = (steep.sqrt() - steepness).positive().high if zero else residual.size.max(initial=0.0)
+    violation = (steep.sqrt() - steepness).positive().high if zero else _largest(residual)
     certificate = Certificate(
         primal=primal.high,
         dual=(primal - gap).low,
         gap=gap,
-        violation=float(violation),
+        violation=violation,
         kkt={
-            "stationarity": float(violation),
+            "stationarity": violation,
             "dual feasibility: equality": equality,
             ABOVE: gap,
         },
@@ -135,6 +135,11 @@ def _between(low: Floats, high: Floats) -> Ball:
     """
     middle, sizes = 0.5 * low + 0.5 * high, np.maximum(np.abs(low), np.abs(high))
     return Ball(middle, rounded_up(0.5 * (high - low) + gamma(_LOSS_ROUNDINGS + 4) * sizes, 4))
+
+
+def _largest(x: Ball) -> float:
+    """The most that any of the absolute values can be."""
+    return rounded_up(float(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0)), 1)
 
 
 def _shifted(x: Ball, pull: Floats) -> Ball:
@@ -190,12 +195,14 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
     # 1; the next ones are eight times the one before. Any shift whose two sums pass the test is right; a larger one only
     # widens the gap.
     roundings = len(f) + _LOSS_ROUNDINGS
-    sizes = [float(np.abs(f).max(initial=0.0)), _EPS * float(np.abs(problem.y).max(initial=0.0)), _TINY]
-    shift = gamma(roundings) * max(sizes)
+    sizes = [float(np.maximum.reduce(np.abs(values), initial=0.0)) for values in (f, problem.y)]
+    shift = gamma(roundings) * max(sizes[0], _EPS * sizes[1], _TINY)
     for _ in range(40):
         below, above = problem.gradient(f - shift), problem.gradient(f + shift)
-        if np.add.reduce(below) <= 0 <= np.add.reduce(above):  # perhaps
-            if _computed(below).sum().high <= 0 <= _computed(above).sum().low:
+        ends = np.add.reduce(below), np.add.reduce(above)
+        if ends[0] <= 0 <= ends[1]:  # perhaps
+            lost = gamma(roundings) * max(np.add.reduce(np.abs(below)), np.add.reduce(np.abs(above)))
+            if rounded_up(lost, len(f) + 4) <= min(-ends[0], ends[1]):
                 return below, above, shift
         shift *= 8.0
     return g, g, np.inf
