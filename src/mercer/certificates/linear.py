@@ -70,8 +70,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         total = _total(beta) if problem.bias else 0.0
         if problem.bias and not problem.exact_bias:
             own, meant = b / problem.bias, total * problem.bias
-            differ = abs(own - meant) + gamma(4) * (abs(own) + abs(meant)) + 4 * LEAST
-            norm, energy, distance = norm + own * own, energy + meant * meant, distance + differ * differ
+            norm, energy, distance = norm + own * own, energy + meant * meant, distance + (own - meant) * (own - meant)
         # 4. One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
         primal = _raised(0.5 * norm + losses, up, 2 * n + rows.d if length or losses else 0)
         most = math.nextafter(abs(total), math.inf) if total else 0.0
