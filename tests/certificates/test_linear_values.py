@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certificates.test_error_terms_of_rows import DeclaredRows
 from mercer import LinearSVC, LinearSVR
-from mercer.certificates.linear import certify_linear, longest
+from mercer.certificates.linear import certify_linear
 from mercer.gram.places import rows_for
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solvers.linear import referee
@@ -155,5 +154,7 @@ def test_values_of_random_problems(part):
         total = abs(sum(fractions(beta)))
         assert Fraction(proof.kkt[EQUALITY]) >= total * (bias_is_free := problem.bias == INF)
         assert bias_is_free or proof.kkt[EQUALITY] == 0
-        missed = [Fraction(v) - dot(fractions(column), fractions(beta)) for v, column in zip(w.tolist(), X.T, strict=True)]
+        missed = [
+            Fraction(v) - dot(fractions(column), fractions(beta)) for v, column in zip(w.tolist(), X.T, strict=True)
+        ]
         assert Fraction(proof.kkt[COMBINATION]) >= max(map(abs, missed))

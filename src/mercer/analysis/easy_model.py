@@ -14,7 +14,7 @@ from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.importance import Importance, with_numbers
 from mercer.analysis.page import Line, certificate_lines, column_lines, page
 from mercer.explain import Explanation, explain
-from mercer.files import save
+from mercer.files.save_and_load import save
 from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.runtime.available import available_if
 from mercer.tables.dialect import quantity

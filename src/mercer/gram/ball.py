@@ -42,7 +42,9 @@ class Ball:
     value: Any
     error: Any
 
-    __array_ufunc__: ClassVar[None] = None  # NumPy's operators leave the work to those below, its functions raise a TypeError
+    __array_ufunc__: ClassVar[None] = (
+        None  # NumPy's operators leave the work to those below, its functions raise a TypeError
+    )
 
     @staticmethod
     def within(bound: Any) -> Ball:
