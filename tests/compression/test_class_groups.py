@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import mercer
 from mercer.compression import class_groups
+from mercer.expansion import Expansion
 from reference import exact_expansions as exact
 
 K = 14
@@ -69,4 +70,4 @@ def test_it_saves_exports_and_is_compressed_again(small, tmp_path):
 def _alone(expansion, pair):
     table = exact.dense(expansion.coefficients)[:, [pair]]
     used = np.flatnonzero(table[:, 0])
-    return mercer.rkhs.Expansion(expansion.kernel, expansion.vectors[used], table[used], expansion.b[[pair]])
+    return Expansion(expansion.kernel, expansion.vectors[used], table[used], expansion.b[[pair]])

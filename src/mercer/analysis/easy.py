@@ -28,7 +28,6 @@ from mercer.arrays import Indices
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
 from mercer.errors import GuessWarning
 from mercer.estimators import SVC, SVR
-from mercer.files import save
 from mercer.runtime.progress import Reporter
 from mercer.runtime.shared_docs import shared_docs
 from mercer.selection.scoring import balanced_soft_accuracy, soft_accuracy
@@ -228,6 +227,8 @@ class EasyModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save `model` as `mercer.save` does, as a .mercer file unless the ending says otherwise."""
+        from mercer.files import save
+
         save(self.model, path)
 
     def plot(self, kind: str = "bar", **options: Any) -> Any:

@@ -27,6 +27,7 @@ from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, i
 from mercer.data.samples import copy_columns
 from mercer.engine import report_of
 from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.class_spec import DeclaresState, freeze_fitted
 from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
 from mercer.fitting.pipeline.state import (
@@ -45,7 +46,6 @@ from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel, as_kernel, kernel_accepts
 from mercer.kernels.matrices import column_spreads
 from mercer.parameters import SuggestsParameters
-from mercer.rkhs import Expansion, functions_of
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
 
@@ -266,6 +266,8 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
     @property
     def function_(self) -> Any:
         """f as an element of the kernel's space, a `mercer.rkhs.Function`; a list of them for several outputs."""
+        from mercer.rkhs import functions_of
+
         check_is_fitted(self)
         return functions_of(self)
 
