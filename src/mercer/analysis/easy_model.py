@@ -14,7 +14,6 @@ from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.importance import Importance, with_numbers
 from mercer.analysis.page import Line, certificate_lines, column_lines, page
 from mercer.explain import Explanation, explain
-from mercer.files.save_and_load import save
 from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.runtime.available import available_if
 from mercer.tables.dialect import quantity
@@ -157,6 +156,8 @@ class EasyModel(ModelMethods):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save `model` as `mercer.save` does, as a .mercer file unless the ending says otherwise."""
+        from mercer.files.save_and_load import save
+
         save(self.model, path)
 
     def plot(self, kind: str = "bar", **options: Any) -> Any:

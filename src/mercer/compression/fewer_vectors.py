@@ -21,6 +21,7 @@ from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_err
 from mercer.compression.target import Span, Target
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.class_spec import check_state, declared
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
@@ -28,7 +29,7 @@ from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
-from mercer.rkhs import Expansion, row_keys
+from mercer.rkhs import row_keys
 from mercer.runtime.progress import Reporter
 from mercer.tables.asked import ask
 from mercer.unsupervised.learner import Learner

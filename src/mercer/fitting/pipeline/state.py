@@ -37,8 +37,8 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.table import CertificateTable
 from mercer.data.labels import n_planes
 from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
 from mercer.kernels import Kernel
-from mercer.rkhs import Expansion
 
 Size = str | int | None
 # Named sizes of a fitted model.
