@@ -222,7 +222,9 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
     def _become(self, trained: Self) -> Self:
         _expect_finite(trained)
-        freeze_fitted(trained)
+        for name, value in vars(trained).items():  # freeze_fitted, without its calls: a small fit counts them
+            if name[-1] == "_" and type(value) is np.ndarray and value.flags.writeable:
+                value.setflags(write=False)
         return adopt_fit(self, trained)
 
     def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:
