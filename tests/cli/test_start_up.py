@@ -81,7 +81,7 @@ for code in sys.argv[1:]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process must be copied")
 def test_every_room_is_reached_from_mercer_and_everything_at_once() -> None:
-    rooms = ["displays", "errors", "estimators", "files", "kernels", "losses", "margins"]
+    rooms = ["displays", "errors", "estimators", "kernels", "libsvm", "losses", "margins", "teaching"]
     codes = [f"import mercer\nassert mercer.{name}.__name__ == 'mercer.{name}'" for name in rooms]
     codes.append(
         "import mercer; mercer.displays.DecisionDisplay, mercer.losses.Huber, mercer.kernels.Gaussian, mercer.explain"

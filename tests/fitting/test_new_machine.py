@@ -112,7 +112,7 @@ def test_parameters_are_declared_or_inherited():
 class RelativeSVR(SVR):
     """A tube for each sample, which grows with |y|; it leaves an array about the training samples."""
 
-    FITTED = fitted(tubes_=Array("samples", required=True, unless="_compression_"))
+    _FITTED = fitted(tubes_=Array("samples", required=True, unless="_compression_"))
 
     def _tubes(self, y):
         return self.epsilon + 0.2 * np.abs(y)
@@ -128,7 +128,7 @@ class RelativeSVR(SVR):
 class GroupedOneClassSVM(OneClassSVM):
     """Groups of samples with equal weight; it leaves an array that is true of fewer vectors too."""
 
-    FITTED = fitted(group_weight_=Array(None, required=True, kept=True))
+    _FITTED = fitted(group_weight_=Array(None, required=True, kept=True))
 
     def _read(self, y):
         codes = np.unique(y, return_inverse=True)[1]
@@ -165,7 +165,7 @@ def test_what_compression_makes_of_an_array_of_its_own():
         _ = mercer.compress(RelativeSVR().fit(X, Y), 20).tubes_
 
     class Undecided(RelativeSVR):
-        FITTED = fitted(tubes_=Array("samples", required=True))
+        _FITTED = fitted(tubes_=Array("samples", required=True))
 
     with pytest.raises(TypeError, match=r"does not say what becomes of tubes_ .* kept=True .* unless='_compression_'"):
         mercer.compress(Undecided().fit(X, Y), 20)

@@ -129,10 +129,10 @@ def test_shifting_and_scaling_the_target(loss, seed, tau, shift, scale):
     """y + c moves b alone; s·y with s·ε, s·δ and the price of the scaled loss gives s·f."""
     rng, X, _ = data(seed)
     t = np.sin(X[:, 0]) + 0.3 * rng.normal(size=len(X))
-    linear = loss in ("epsilon_insensitive", "huber")
+    linear = loss == "epsilon_insensitive"
     options = {"loss": loss, "tau": tau, "gamma": 0.5}
     f = SVR(epsilon=0.1, delta=0.4, C=1.0, tol=TOL, **options).fit(X, t).predict(X)
-    # ½‖w‖² grows by s², a linear loss by s, a quadratic one by s².
+    # ½‖w‖² grows by s², a linear loss by s, a quadratic one and Huber's, whose slope is δ, by s².
     price = scale if linear else 1.0
     scaled = SVR(epsilon=0.1 * scale, delta=0.4 * scale, C=price, tol=TOL * scale, **options)
     g = scaled.fit(X, scale * t + shift).predict(X)

@@ -205,7 +205,7 @@ class MachineMethods(ShowsCertificate):
 
     # It only words an error, and finds no attribute. Without it, a compressed machine would say "has no attribute
     # 'certificate_'" as one that was never fitted. Properties in its place would stand in every class for each name
-    # of `FITTED`, which a fit sets as an ordinary attribute.
+    # of `_FITTED`, which a fit sets as an ordinary attribute.
     if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
 
         def __getattr__(self, name: str) -> Any:

@@ -83,8 +83,8 @@ def check_kernel(
     -------
     KernelCheck
         ``verdict``, the finding in words; ``symmetric``, True if K equals its transpose up to rounding;
-        ``asymmetry``, the largest |K_ij − K_ji|; ``smallest_eigenvalue`` of (K + Kᵀ)/2; ``tolerance``, how far below 0
-        rounding may take an eigenvalue; and ``witness``, c of length 1 with cᵀKc < −tolerance, or None.
+        ``asymmetry``, the largest difference of K_ij and K_ji; ``smallest_eigenvalue`` of (K + Kᵀ)/2; ``tolerance``,
+        how far below 0 rounding may take an eigenvalue; and ``witness``, c of length 1 with cᵀKc < −tolerance, or None.
 
     Examples
     --------
