@@ -145,7 +145,8 @@ def before_division(certificate: Certificate, problem: DualProblem, gram: Provab
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
     """The proof of a ν-machine after the division by ρ: that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
-    primal, dual, gap = (value / rho / rho for value in (certificate.primal, certificate.dual, certificate.gap))
+    primal, gap = (_divided_up(_divided_up(value, rho), rho) for value in (certificate.primal, certificate.gap))
+    dual = -_divided_up(_divided_up(-certificate.dual, rho), rho)
     return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
@@ -154,10 +155,15 @@ def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate
     return replace(
         certificate,
         **values,
-        violation=certificate.violation / rho,
+        violation=_divided_up(certificate.violation, rho),
         kkt={name: (exact(residual) / rho).high for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),
     )
+
+
+def _divided_up(value: float, rho: float) -> float:
+    """value/ρ, rounded upwards; ρ is infinite for w = 0."""
+    return float((exact(value) / rho).high) if rho < math.inf else value / rho
 
 
 def _gap(primal: float, dual: float) -> float:

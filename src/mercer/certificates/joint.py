@@ -22,7 +22,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate, Measures, conditions
-from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
+from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.certificates.linear import longest
 from mercer.gram.ball import Ball, exact, sum_rows
@@ -89,7 +89,9 @@ def joint_certificate(
         lengths = (exact(reach).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * away
         to_dual = _repair(problem, beta, e.value, slopes.error, lengths.high)
-        dual = exact(beta[own]).sum() - energy - to_dual - 0.5 * away * (length + apart)
+        # As for one class against another: (1 − γ)β is inside the stated bounds.
+        gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[own]).sum(), energy))
+        dual = gain - lost - to_dual - 0.5 * away * (length + apart)
         distance = 0.5 * apart.square()
         kkt = _kkt(problem, beta, e)
         # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
@@ -210,7 +212,8 @@ def _differences(problem: JointProblem, e: Ball) -> Ball:
 def _losses(problem: JointProblem, e: Ball) -> Ball:
     """C_i loss_i."""
     excess = _differences(problem, e).positive()
-    return problem.C * (excess.max(axis=1) if problem.shared else excess.sum(axis=1))
+    C = exact(problem.C).rounded(STATED_ROUNDINGS)
+    return C * (excess.max(axis=1) if problem.shared else excess.sum(axis=1))
 
 
 def _violations(problem: JointProblem, beta: Floats, e: Ball) -> Floats:
