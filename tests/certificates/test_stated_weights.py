@@ -11,8 +11,6 @@ import sklearn.svm
 
 import mercer
 from mercer import SVC, SVDD, SVR, NuSVR, OneClassSVM, QuantileSVR
-from mercer.certificates.certificate import Certificate, conditions
-from mercer.certificates.hulls import in_scale_of_f
 
 UGLY = [0.1, 0.3, 1 / 3, 0.7, 1e-3, 1.1, 2 / 3, 0.2]
 
@@ -178,15 +176,3 @@ def test_novelty(seed, copies, nu):
     half, f = norm_and_values(ball, X, b)
     losses = sum(v * max(0, x * x / 2 - g) for v, x, g in zip(fractions(w), fractions(X.ravel()), f, strict=True))
     assert Fraction(ball.certificate_.primal) >= half + losses / total + b
-
-
-def test_values_in_the_scale_of_f_are_rounded():
-    """Two quotients, of a proof without a gap."""
-    values = np.random.default_rng(0).uniform(0.1, 9, (200, 2))
-    for value, rho in values.tolist():
-        proof = Certificate(value, value, 0.0, value, conditions(value, value, value, value), "optimality")
-        divided, true = in_scale_of_f(proof, rho), Fraction(value) / Fraction(rho)
-        assert Fraction(divided.dual) <= true / Fraction(rho) <= Fraction(divided.primal)
-        assert Fraction(divided.gap) >= Fraction(divided.primal) - Fraction(divided.dual)
-        assert Fraction(divided.violation) >= true
-        assert all(Fraction(residual) >= true for residual in divided.kkt.values())

@@ -163,28 +163,26 @@ def _with_stated_totals(
     """The most that the stated totals are missed by, and what (1 − γ)β with these takes from the dual value.
 
     What (1 − γ)β lacks of a group's stated total, no more than 2γ of it, goes to a variable that has room for it, or to
-    all that have. Its gradient changes by γ|u|, and by what all moves add up to.
+    all that have. Its gradient is moved by what all moves add up to, of which γ times all coefficients are a part.
     """
-    most = np.abs(problem.totals) * (STATED_ROUNDINGS * _EPS)
+    most = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
     equality += float(most.max())
-    length = reach[problem.row]
+    length, lost = reach[problem.row], 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        slope = np.abs(problem.gradient(beta, u.value)) + gradient_errors(problem, beta, u, STATED_ROUNDINGS)
+        slope = np.abs(problem.gradient(beta, u.value)) + u.error[problem.row]
         slope += len(most) * equality * (length * float(length.max(initial=0.0)) + problem.d)
-        room = np.minimum(beta - problem.lower, problem.upper - beta) * (1 - STATED_ROUNDINGS * _EPS)
-        lost = 0.0
+        enough = np.minimum(beta - problem.lower, problem.upper - beta) >= equality
         for g, amount in enumerate(most.tolist()):
             mine = problem.group == g
-            enough = mine & (room >= equality + STATED_ROUNDINGS * _EPS * np.abs(beta))
-            cost = float(slope[enough].min(initial=np.inf))
-            lost += amount * (cost if cost < np.inf else float(slope[mine].max(initial=0.0)))
-    return equality, lost if lost == lost else np.inf
+            least = float(slope[mine & enough].min(initial=np.inf))
+            lost += amount * (least if least < np.inf else float(slope[mine].max(initial=0.0)))
+    return equality, lost
 
 
-def gradient_errors(problem: DualProblem, beta: Floats, u: Ball, roundings: int = 4) -> Floats:
+def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:
     """How far each h = p − u − dβ can be from the true one."""
     sizes = np.abs(problem.p) + np.abs(u.value[problem.row]) + np.abs(problem.d * beta)
-    return np.asarray(u.error[problem.row] + 0.5 * roundings * _EPS * sizes)
+    return np.asarray(u.error[problem.row] + 2 * _EPS * sizes)
 
 
 def coarse_pass(gram: Provable) -> bool:
