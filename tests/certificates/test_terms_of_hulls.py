@@ -33,7 +33,7 @@ def proof_of_hulls(square, gap=0.0, residual=0.0, b=(-1.0, 1.0)):
 @pytest.mark.parametrize("moved", [False, True])
 def test_values_of_a_hard_margin(moved):
     """½‖w‖² = 2/L² for every length L of w that the hulls' certificate and the moves of both hulls' samples allow."""
-    for a, c, gap, step in NUMBERS:
+    for a, c, _, step in NUMBERS:
         near, m = float(np.float16(a)) + 1.0, Fraction(step / 100) if moved else Fraction(0)  # eleven digits
         far = near + float(np.float16(c))
         proof = proof_of_hulls(far * far, (far * far - near * near) / 2)

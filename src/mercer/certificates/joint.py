@@ -100,7 +100,7 @@ def joint_certificate(
     return Certificate(
         primal=float(primal.high),
         dual=float(dual.low),
-        gap=float(terms.sum() + distance.high),  # and at least the difference of the two, which has all errors
+        gap=float(terms.sum()),  # and at least the difference of the two, which has all errors, and the distance
         violation=violation if to_dual < math.inf else math.inf,
         kkt=kkt,
         gap_measures=gap_measures,
@@ -136,20 +136,19 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
     cost = length = exact(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(error[:, None], e.shape))
-        for entry, moved in ((own, sum_rows(beta).size + over), (heavy, over)):
-            moves = moved > 0  # an infinite error counts only where something moves
-            moved = exact(moved[moves]).rounded()
+        for entry, moved in ((own, abs(sum_rows(beta)) + over), (heavy, exact(over))):
+            moves = moved.size > 0  # an infinite error counts only where something moves
+            moved = moved.take(moves)
             cost = cost + abs(slopes).take(entry).take(moves).inner(moved)
             length = length + moved.inner(lengths[moves])
         if problem.balanced:
             sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
             total = float((0.5 * sums + exact(over).sum()).high)
-            left = alpha.copy()
-            left[heavy] -= over
-            # A multiplier and its label's β move together: φ(x_i) counts √2 times.
-            slopes, enough = slopes - Ball(*(part[:, None] for part in slopes.take(own))), exact(left).rounded().low
+            # A multiplier and its label's β move together: φ(x_i) counts √2 times. Twice the total is enough for the
+            # multipliers that fell by their excess, which is a part of it.
+            slopes = slopes - Ball(*(part[:, None] for part in slopes.take(own)))
             steps = [
-                _dearest_step(alpha[rows], enough[rows] >= total, slopes.size[rows], lengths[rows])
+                _dearest_step(alpha[rows], alpha[rows] >= 2 * total, slopes.size[rows], lengths[rows])
                 for rows in (np.flatnonzero(problem.y == p) for p in range(m))
                 if total > 0 and len(rows)
             ]
@@ -230,7 +229,7 @@ def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
     out = np.zeros(len(C))
     for i in np.flatnonzero(sums > C * (1 - 1e-9)).tolist():
         out[i] = max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))
-    return np.asarray(exact(out).rounded().high)
+    return np.asarray(exact(out).high)
 
 
 def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:
