@@ -279,6 +279,31 @@ def sums_by(index: Any, values: Floats, n: int) -> Floats:
     return np.bincount(index, weights=values, minlength=n).astype(np.float64, copy=False)
 
 
+def rounded_sums_by(index: Indices, values: Floats, n: int) -> Floats:
+    """The values summed over equal indices, for each index from 0 to n − 1, each sum rounded once.
+
+    So the order of the values has no effect. Sums of whole numbers are exact as they are.
+    """
+    sums = sums_by(index, values, n)
+    if float(sums.max(initial=0.0)) < 2.0**53 and (np.rint(values) == values).all() and values.min(initial=0.0) >= 0:
+        return sums
+    ends = np.cumsum(np.bincount(index, minlength=n)).tolist()
+    ordered, begin = values[np.argsort(index, kind="stable")].tolist(), 0
+    for k, end in enumerate(ends):
+        if end - begin > 2:  # a sum of two is rounded once
+            sums[k] = math.fsum(ordered[begin:end])
+        begin = end
+    return sums
+
+
+def rounded_sum(values: Floats) -> float:
+    """The sum of numbers ≥ 0, rounded once."""
+    try:
+        return math.fsum(values.tolist())
+    except OverflowError:
+        return math.inf
+
+
 def weighted_median(values: Floats, weight: Floats) -> float:
     """The median of values that count as their weights say; between two values if half lies on each side.
 

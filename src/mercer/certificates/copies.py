@@ -13,7 +13,6 @@ other classes.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,7 +103,6 @@ def joint_allowing_for_copies(
         pairs = 1 if problem.shared else problem.n_classes - 1
         loss = float((size @ lacking.lengths) @ r + 2 * pairs * (problem.C @ s) + lacking.lengths @ lacking.lengths)
         loss += float(lacking.sums.sum())  # of Σ_i β_{i,y_i}
-    loss = math.inf if math.isnan(loss) else loss  # 0·∞
     moved = allowing_for(certificate, loss, 4 * float(s.max(initial=0.0)))
     box, equality = residuals
     moved.kkt[BOX] = max(moved.kkt[BOX], box)

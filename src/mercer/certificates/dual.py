@@ -53,6 +53,9 @@ NEGLIGIBLE_SHARE = 0.05
 # this share of tol the error is the smaller of the two.
 _COUNTED_SHARE = 0.25
 _EPS = float(np.finfo(float).eps)
+# Bounds, totals and d of a problem are products of C, weights, their sums, ν and the like, and of factors that balance
+# classes: what the caller stated differs from them by no more than so many roundings.
+STATED_ROUNDINGS = 16
 
 # u with its errors on some rows, or all, at one of the levels of `Provable.levels`.
 BoundedProduct = Callable[[Indices | None, Precision], Ball]
@@ -130,10 +133,17 @@ def certificate_of(
     )  # fmt: skip
     if problem.twins:  # a machine keeps the sums of the two, which are rounded
         equality += _EPS * float(np.abs(coefficients).sum())
-    # What rounding can do to the core's sums, as a share of their sizes: twice nu.
-    summed = _EPS * len(beta)
-    primal = 0.5 * energy + highest + sum(map(mul, b, problem.totals.tolist()))
+    # What rounding can do to the core's sums, as a share of their sizes: twice nu. The stated problem has losses that
+    # are larger by the share γ at most. Its box holds (1 − γ)β, the dual value of which is at least (1 − γ) times as
+    # large: no more is lost than γ times the gain, or of an indefinite K the energy.
+    summed = _EPS * (len(beta) + STATED_ROUNDINGS // 2)
+    primal = 0.5 * energy + highest
     dual = gain - 0.5 * energy - 0.5 * curved - to_dual
+    if problem.totals.any():
+        offsets = sum(map(mul, b, problem.totals.tolist()))
+        primal += offsets + summed * sum(map(abs, map(mul, b, problem.totals.tolist())))
+        equality, lost = _with_stated_totals(problem, beta, u, reach, equality)
+        dual -= lost
     return Certificate(
         primal=primal + 0.5 * wrong + summed * (size + highest),
         dual=dual - 0.5 * wrong - summed * (size + curved),
@@ -145,6 +155,28 @@ def certificate_of(
         worst=worst,
         b=b,
     )
+
+
+def _with_stated_totals(
+    problem: DualProblem, beta: Floats, u: Ball, reach: Floats, equality: float
+) -> tuple[float, float]:
+    """The most that the stated totals are missed by, and what (1 − γ)β with these takes from the dual value.
+
+    What (1 − γ)β lacks of a group's stated total, no more than 2γ of it, goes to a variable that has room for it, or to
+    all that have. Its gradient is moved by what all moves add up to, of which γ times all coefficients are a part.
+    """
+    most = np.abs(problem.totals) * (1.01 * STATED_ROUNDINGS * _EPS)
+    equality += float(most.max())
+    length, lost = reach[problem.row], 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = np.abs(problem.gradient(beta, u.value)) + u.error[problem.row]
+        slope += len(most) * equality * (length * float(length.max(initial=0.0)) + problem.d)
+        enough = np.minimum(beta - problem.lower, problem.upper - beta) >= equality
+        for g, amount in enumerate(most.tolist()):
+            mine = problem.group == g
+            least = float(slope[mine & enough].min(initial=np.inf))
+            lost += amount * (least if least < np.inf else float(slope[mine].max(initial=0.0)))
+    return equality, lost
 
 
 def gradient_errors(problem: DualProblem, beta: Floats, u: Ball) -> Floats:

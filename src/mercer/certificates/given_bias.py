@@ -17,7 +17,7 @@ import numpy as np
 
 from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate, bounded_sum
-from mercer.certificates.dual import certify_dual
+from mercer.certificates.dual import STATED_ROUNDINGS, certify_dual
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -45,7 +45,7 @@ def certify_with_bias(
     length = bounded_sum(reach * np.abs(beta), 1)
     shifted = np.abs(b).max(initial=0.0) * bounded_sum([*most, *np.abs(problem.totals)], 1)
     moved = missed * (length * (bounded_sum(reach * most, 1) + length) + shifted) * (1 + gamma(16))
-    primal = bounded_sum([fixed.primal, rounded, moved, *products, *(gamma(1) * np.abs(products))], 1)
+    primal = bounded_sum([fixed.primal, rounded, moved, *products, *(gamma(STATED_ROUNDINGS) * np.abs(products))], 1)
     kkt = {name: max(value, fixed.kkt[name]) for name, value in proof.kkt.items()}
     dual = proof.dual if proofs else -np.inf
     # A certificate raises a gap of 0 to the difference of the two values, rounded upwards.

@@ -15,7 +15,7 @@ import numpy as np
 from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, allowing_for
 from mercer.certificates.dual import certify_dual
-from mercer.gram.ball import Ball, exact, rounded_up
+from mercer.gram.ball import Ball, exact
 from mercer.gram.gram import Provable
 from mercer.gram.rounding import DOUBLE
 from mercer.problems import classification
@@ -40,7 +40,7 @@ class Centring:
     def tilt(self, norm: float, reach: float, total: float) -> float:
         """How far f with its rounded b can be from the centred one; ‖w‖, the longest sample, and |Σβ|."""
         sums = exact((norm + self.length * total) * (self.length + reach)).rounded(self.terms + 16).error
-        return float(rounded_up(sums * bool(self.length) + total * self.length * reach, 8, self.length + reach))
+        return float(sums * bool(self.length) + total * self.length * reach)  # whose roundings are in `sums`
 
 
 def hard_margin_certificate(
@@ -56,14 +56,15 @@ def hard_margin_certificate(
     with np.errstate(over="ignore", invalid="ignore"):
         inner_length = (-2.0 * (exact(hulls.dual) + hulls.gap)).positive().sqrt()
         outer_length = (-2.0 * exact(hulls.dual)).positive().sqrt()
-        near, far = float((inner_length - 2 * moved).low), float((outer_length + 2 * moved).high)
-        primal = float(rounded_up(2.0 / near / near, 2)) if near > 0 else math.inf
-        dual = float((exact(2.0) / exact(far).square()).low) if hulls.dual < 0 else math.inf
-    told = allowing_for(_divided(hulls, rho), 0.0, 2 * moved * far / rho + 2 * tilt)
+        near, far = inner_length - 2 * moved, outer_length + 2 * moved
+        primal = float((exact(2.0) / near.square()).high) if near.low > 0 else math.inf
+        dual = float((exact(2.0) / far.square()).low) if hulls.dual < 0 else math.inf
+        shift = float((2 * moved * far / rho + 2 * tilt).high)
+    told = allowing_for(_divided(hulls, rho), 0.0, shift)
     # f has one b and margins at ±1, where the hulls have a b each, 2ρ' apart: the margins of all samples differ by
     # ρ' − ρ from those that the residuals are about.
     half, size = rho_and_b(hulls.b)[0], sum(map(abs, hulls.b)) + rho
-    apart = float(rounded_up((abs(half - rho) + 4 * _ROUNDOFF * size) / rho, 4))
+    apart = (abs(half - rho) + 8 * _ROUNDOFF * size) / rho  # of six sums and quotients, these among them
     kkt = {name: value + apart * name.startswith(OF_GRADIENTS) for name, value in told.kkt.items()}
     kkt[EQUALITY] += _ROUNDOFF * 2.0 / rho  # of every quotient; the coefficients of each hull add up to 1
     return replace(told, primal=primal, dual=dual, gap=_gap(primal, dual), kkt=kkt, b=(b,))
@@ -99,7 +100,7 @@ def certify_hard_margin(problem: DualProblem, gram: Provable, beta: Floats) -> C
         told = hard_margin_certificate(proof, 1.0, 0.0)
     energy, u = _energy_and_values(gram, beta)
     smallest = 0.5 * (exact(float(u.low[y > 0].min())) - float(u.high[y < 0].max()))
-    primal = min(told.primal, _feasible_value(energy, float(smallest.low)))
+    primal = min(told.primal, _feasible_value(energy, smallest))
     return replace(told, primal=primal, gap=_gap(primal, told.dual))
 
 
@@ -111,22 +112,22 @@ def hard_margin_through_origin(soft: Certificate, gram: Provable, y: Floats, bet
     gets.
     """
     energy, u = _energy_and_values(gram, beta)
-    primal = _feasible_value(energy, float(np.where(y > 0, u.low, -u.high).min()))
+    primal = _feasible_value(energy, exact(float(np.where(y > 0, u.low, -u.high).min())))
     alpha = exact(np.abs(beta)).sum()
-    best = float((0.5 * alpha / energy * alpha).low) if energy > 0 else math.inf
+    best = float((0.5 * alpha / energy * alpha).low)
     best = max(soft.dual, best if math.isfinite(best) else 0.0)
     return replace(soft, primal=primal, dual=best, gap=_gap(primal, best))
 
 
-def _energy_and_values(gram: Provable, beta: Floats) -> tuple[float, Ball]:
-    """A bound on β'Kβ from above, and Kβ as exactly as it gets."""
+def _energy_and_values(gram: Provable, beta: Floats) -> tuple[Ball, Ball]:
+    """β'Kβ, and Kβ, as exactly as it gets."""
     u = gram.product_bound(beta, level=gram.levels[-1])
-    return u.inner(beta).high, u
+    return u.inner(beta), u
 
 
-def _feasible_value(energy: float, smallest: float) -> float:
+def _feasible_value(energy: Ball, smallest: Ball) -> float:
     """½‖w‖² of a function divided by the smallest of its margins y_i f(x_i); infinite where it does not separate."""
-    return float(rounded_up(energy / smallest / smallest * 0.5, 8)) if smallest > 0 else math.inf
+    return float((0.5 * energy / smallest.square()).high) if smallest.low > 0 else math.inf
 
 
 def before_division(certificate: Certificate, problem: DualProblem, gram: Provable, beta: Floats) -> Certificate:
@@ -145,7 +146,8 @@ def before_division(certificate: Certificate, problem: DualProblem, gram: Provab
 
 def in_scale_of_f(certificate: Certificate, rho: float) -> Certificate:
     """The proof of a ν-machine after the division by ρ: that of ½‖w‖² + CΣw_i max(0, 1 − y_i f(x_i)) − CνW, C = 1/ρ."""
-    primal, dual, gap = (value / rho / rho for value in (certificate.primal, certificate.dual, certificate.gap))
+    primal, gap = (_divided_up(_divided_up(value, rho), rho) for value in (certificate.primal, certificate.gap))
+    dual = -_divided_up(_divided_up(-certificate.dual, rho), rho)
     return _divided(certificate, rho, primal=primal, dual=dual, gap=gap)
 
 
@@ -154,10 +156,15 @@ def _divided(certificate: Certificate, rho: float, **values: Any) -> Certificate
     return replace(
         certificate,
         **values,
-        violation=certificate.violation / rho,
+        violation=_divided_up(certificate.violation, rho),
         kkt={name: (exact(residual) / rho).high for name, residual in certificate.kkt.items()},
         b=tuple(value / rho for value in certificate.b),
     )
+
+
+def _divided_up(value: float, rho: float) -> float:
+    """value/ρ, rounded upwards; ρ is infinite for w = 0."""
+    return float((exact(value) / rho).high) if rho < math.inf else value / rho
 
 
 def _gap(primal: float, dual: float) -> float:

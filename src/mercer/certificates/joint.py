@@ -22,7 +22,7 @@ import numpy as np
 
 from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate, Measures, conditions
-from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, bounded_u
+from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.certificates.linear import longest
 from mercer.gram.ball import Ball, exact, sum_rows
@@ -89,7 +89,9 @@ def joint_certificate(
         lengths = (exact(reach).square() + problem.shift).sqrt()
         slopes = Ball.within(e.error.max(axis=1)) + lengths * away
         to_dual = _repair(problem, beta, e.value, slopes.error, lengths.high)
-        dual = exact(beta[own]).sum() - energy - to_dual - 0.5 * away * (length + apart)
+        # As for one class against another: (1 − γ)β is inside the stated bounds.
+        gain, lost = (part.rounded(STATED_ROUNDINGS) for part in (exact(beta[own]).sum(), energy))
+        dual = gain - lost - to_dual - 0.5 * away * (length + apart)
         distance = 0.5 * apart.square()
         kkt = _kkt(problem, beta, e)
         # As for the other linear machines: a w that is not the combination violates by what it adds to the gap.
@@ -98,7 +100,7 @@ def joint_certificate(
     return Certificate(
         primal=float(primal.high),
         dual=float(dual.low),
-        gap=float(terms.sum() + distance.high),  # and at least the difference of the two, which has all errors
+        gap=float(terms.sum()),  # and at least the difference of the two, which has all errors, and the distance
         violation=violation if to_dual < math.inf else math.inf,
         kkt=kkt,
         gap_measures=gap_measures,
@@ -134,20 +136,19 @@ def _repair(problem: JointProblem, beta: Floats, e: Floats, error: Floats, lengt
     cost = length = exact(0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         slopes = exact(bias) + 1.0 - Ball(e, np.broadcast_to(error[:, None], e.shape))
-        for entry, moved in ((own, sum_rows(beta).size + over), (heavy, over)):
-            moves = moved > 0  # an infinite error counts only where something moves
-            moved = exact(moved[moves]).rounded()
+        for entry, moved in ((own, abs(sum_rows(beta)) + over), (heavy, exact(over))):
+            moves = moved.size > 0  # an infinite error counts only where something moves
+            moved = moved.take(moves)
             cost = cost + abs(slopes).take(entry).take(moves).inner(moved)
             length = length + moved.inner(lengths[moves])
         if problem.balanced:
             sums = abs(exact(_flow_sums(problem, alpha)).rounded()).sum()
             total = float((0.5 * sums + exact(over).sum()).high)
-            left = alpha.copy()
-            left[heavy] -= over
-            # A multiplier and its label's β move together: φ(x_i) counts √2 times.
-            slopes, enough = slopes - Ball(*(part[:, None] for part in slopes.take(own))), exact(left).rounded().low
+            # A multiplier and its label's β move together: φ(x_i) counts √2 times. Twice the total is enough for the
+            # multipliers that fell by their excess, which is a part of it.
+            slopes = slopes - Ball(*(part[:, None] for part in slopes.take(own)))
             steps = [
-                _dearest_step(alpha[rows], enough[rows] >= total, slopes.size[rows], lengths[rows])
+                _dearest_step(alpha[rows], alpha[rows] >= 2 * total, slopes.size[rows], lengths[rows])
                 for rows in (np.flatnonzero(problem.y == p) for p in range(m))
                 if total > 0 and len(rows)
             ]
@@ -210,7 +211,8 @@ def _differences(problem: JointProblem, e: Ball) -> Ball:
 def _losses(problem: JointProblem, e: Ball) -> Ball:
     """C_i loss_i."""
     excess = _differences(problem, e).positive()
-    return problem.C * (excess.max(axis=1) if problem.shared else excess.sum(axis=1))
+    C = exact(problem.C).rounded(STATED_ROUNDINGS)
+    return C * (excess.max(axis=1) if problem.shared else excess.sum(axis=1))
 
 
 def _violations(problem: JointProblem, beta: Floats, e: Ball) -> Floats:
@@ -227,7 +229,7 @@ def _beyond(alpha: Floats, sums: Floats, C: Floats) -> Floats:
     out = np.zeros(len(C))
     for i in np.flatnonzero(sums > C * (1 - 1e-9)).tolist():
         out[i] = max(0.0, math.fsum([*alpha[i].tolist(), -C[i]]))
-    return np.asarray(exact(out).rounded().high)
+    return np.asarray(exact(out).high)
 
 
 def published_residuals(beta: Floats, y: Indices, C: Floats, shared: bool) -> tuple[float, float]:

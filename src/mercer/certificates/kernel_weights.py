@@ -25,7 +25,7 @@ import numpy as np
 from mercer.arrays import Floats
 from mercer.certificates.certificate import EQUALITY, Certificate, weakest
 from mercer.certificates.dual import PROOF, certificate_of
-from mercer.gram.ball import LEAST, Ball, exact, rounded_up
+from mercer.gram.ball import Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
 
@@ -92,11 +92,9 @@ def machine_proof(
                 u = u + weight * part
         s = Ball(*(np.array(side) for side in zip(*(part.inner(c) for part in parts), strict=True)))
     proofs = [(PROOF[gram.positive_definite], "float64") for gram in grams]
-    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²)
-    squares = sum(
-        weight * (gram.reach**2 + LEAST) + LEAST for gram, weight in zip(grams, weights.tolist(), strict=True)
-    )
-    reach = np.asarray(rounded_up(np.sqrt(squares), len(grams) + 4))
+    # |Σ θ_m k_ij| ≤ Σ θ_m r_i r_j ≤ √(Σ θ_m r_i²) √(Σ θ_m r_j²); whoever squares these lengths takes 1e-6 of them more.
+    squares = sum(weight * gram.reach**2 for gram, weight in zip(grams, weights.tolist(), strict=True))
+    reach = np.asarray(np.sqrt(squares))
     certificate = certificate_of(problem, beta, u.finite(), reach, weakest(proofs)[0], "float64")
     missed = certificate.kkt[EQUALITY] * len(problem.totals)
     return certificate, u.value, _moved(s, missed * np.array([gram.reach.max(initial=0.0) for gram in grams]))
@@ -124,13 +122,12 @@ def with_weights(
         beyond = ((exact(size) - 1.0) * energy.positive()).high if size > 1 else 0.0
         primal = exact(machines.primal) + 0.5 * exact(beyond)
         dual = exact(machines.dual) - 0.5 * exact(gain)
-        gap = exact(machines.gap) + 0.5 * exact(gain) + 0.5 * exact(beyond)
     share = 0.0 if best <= _SMALLEST else gain / best if gain < math.inf else math.inf  # β = 0: no weights are better
     return replace(
         machines,
         primal=primal.high,
         dual=dual.low,
-        gap=gap.high,
+        gap=machines.gap,  # and at least the difference of the two, which has the other terms
         violation=max(machines.violation, share),
         kkt={**machines.kkt, OPTIMAL: share, INSIDE: size - 1.0},
         parts=machines.parts or (machines,),

@@ -17,6 +17,7 @@ import numpy as np
 
 from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
+from mercer.certificates.dual import STATED_ROUNDINGS
 from mercer.gram.ball import exact
 from mercer.gram.gram import Provable
 from mercer.problems.dual_problem import DualProblem
@@ -38,10 +39,12 @@ def with_best_bias(problem: DualProblem, gram: Provable, beta: Floats, certifica
         last = order[min(int(np.searchsorted(outside, total * (1 - 4 * n * _EPS))), n - 1)]
         b = float(h.high[last])  # so that rounding does not put this sample outside
         r = h - b
-        value = 0.5 * u.inner(beta) + r.positive().inner(problem.upper) + exact(b) * total
+        upper, stated = exact(problem.upper).rounded(STATED_ROUNDINGS), exact(total).rounded(STATED_ROUNDINGS)
+        value = 0.5 * u.inner(beta) + r.positive().inner(upper) + b * stated
         outward = float(np.where(beta < problem.upper, r.high, 0.0).max(initial=0.0))
         inward = float(np.where(beta > problem.lower, -r.low, 0.0).max(initial=0.0))
-        primal, gap = float(value.high), float((exact(float(value.high)) - certificate.dual).high)
+        primal = float(value.high)
+        gap = primal - certificate.dual  # a certificate rounds it upwards
     box, equality, *_ = certificate.kkt.values()
     if not gap < certificate.gap:
         return certificate

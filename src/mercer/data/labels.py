@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from mercer.arrays import Floats, Indices
+from mercer.arrays import Floats, Indices, rounded_sum, rounded_sums_by, sums_by
 from mercer.data.samples import check_finite_targets, refuse_masked, single_column
 from mercer.data.table import Table
 
@@ -114,12 +114,13 @@ def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
 
 def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
     """One positive factor per class; "balanced" gives every class the same total weight."""
-    mass = np.bincount(codes, weights=weight, minlength=len(classes))
+    mass = sums_by(codes, weight, len(classes))
     if class_weight is None:
         factor = np.ones(len(classes))
     elif isinstance(class_weight, str) and class_weight == "balanced":
         with np.errstate(divide="ignore"):
-            factor = mass.sum() / (len(classes) * mass)
+            mass = rounded_sums_by(codes, weight, len(classes))
+            factor = rounded_sum(mass) / (len(classes) * mass)
     elif isinstance(class_weight, dict):
         known = {label: k for k, label in enumerate(classes.tolist())}
         factor = np.ones(len(classes))

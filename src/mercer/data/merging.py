@@ -15,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, PickedRows, are_strings, host, is_sparse, n_samples, pick, sums_by
+from mercer.arrays import (
+    Flags,
+    Floats,
+    Indices,
+    PickedRows,
+    are_strings,
+    host,
+    is_sparse,
+    n_samples,
+    pick,
+    rounded_sums_by,
+)
 from mercer.engine import PlacedSamples
 
 
@@ -67,7 +78,7 @@ def merge(X: Any, y: Indices, weight: Floats, *, identical: bool, n_threads: int
     else:
         first = rows[order[fresh]]
         member[order] = np.cumsum(fresh) - 1
-        total = sums_by(member, own, len(first))
+        total = rounded_sums_by(member, own, len(first))
     return Merged(pick(X, first, n_threads) if copy_rows else X, y[first], total, rows, member, own, first)
 
 

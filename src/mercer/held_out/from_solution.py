@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Floats, Indices, is_sparse, sums_by
+from mercer.arrays import Floats, Indices, is_sparse, rounded_sums_by
 from mercer.certificates.dual import certify_dual
 from mercer.data.labels import plane_coefficients
 from mercer.fitting.pipeline.fit import Fit
@@ -53,7 +53,7 @@ def values_from_solution(
     left = []
     for train, _ in splits:
         own = whole.weight * np.bincount(train, minlength=whole.n)  # a fold may train on fewer rows, or on some twice
-        kept = sums_by(whole.merged.member, own[whole.merged.rows], len(whole.merged.y))
+        kept = rounded_sums_by(whole.merged.member, own[whole.merged.rows], len(whole.merged.y))
         left.append(reader._tasks(replace(whole, merged=replace(whole.merged, weight=kept))))
     tests = [test[row[test] >= 0] for _, test in splits]
     if isinstance(left[0], PairTasks):

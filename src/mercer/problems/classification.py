@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, rounded_sum
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -40,7 +40,7 @@ def hulls(y: Floats) -> DualProblem:
 
 def reduced_hulls(y: Floats, weight: Floats, nu: float) -> DualProblem:
     """The nearest points of hulls in which no sample's coefficient exceeds its weight: ν-SVC."""
-    return _by_class(y, weight, 0.5 * nu * float(weight.sum()))
+    return _by_class(y, weight, 0.5 * nu * rounded_sum(weight))
 
 
 def rho_and_b(b: tuple[float, ...]) -> tuple[float, float]:

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, rounded_sum
 from mercer.problems.dual_problem import DualProblem
 
 
 def one_class(weight: Floats, nu: float) -> DualProblem:
     """The hyperplane that separates the data from the origin, except for a share ν of them."""
-    return _convex_combination(np.zeros(len(weight)), weight, nu * float(weight.sum()))
+    return _convex_combination(np.zeros(len(weight)), weight, nu * rounded_sum(weight))
 
 
 def data_description(diagonal: Floats, weight: Floats, nu: float) -> DualProblem:
     """The smallest ball around the data, except for a share ν of them; `diagonal` holds k(x_i, x_i)."""
-    return _convex_combination(0.5 * diagonal, weight / (nu * float(weight.sum())), 1.0)
+    return _convex_combination(0.5 * diagonal, weight / (nu * rounded_sum(weight)), 1.0)
 
 
 def _convex_combination(p: Floats, bound: Floats, mass: float) -> DualProblem:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.arrays import Floats, rounded_sum
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -48,7 +48,7 @@ def quantile(y: Floats, C: Floats, tau: float) -> DualProblem:
 
 def nu_tube(y: Floats, C: Floats, nu: float) -> DualProblem:
     """The ε-insensitive loss with the width of the tube chosen so that about a share ν of the samples lies outside."""
-    mass = 0.5 * nu * float(C.sum())
+    mass = 0.5 * nu * rounded_sum(C)
     group = np.repeat(np.array([0, 1], dtype=np.int32), len(y))
     return _twins(y, y, C, group=group, totals=np.array([mass, -mass]))
 

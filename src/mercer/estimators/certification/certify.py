@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Any
 
@@ -13,7 +12,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, gamma, n_samples, sums_by
+from mercer.arrays import Data, Floats, Indices, Weights, gamma, n_samples, rounded_sums_by
 from mercer.certificates import dual
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.given_bias import certify_with_bias
@@ -231,13 +230,7 @@ def _certify_plane(task: Task[DualProblem], fit: Fit, given: Floats, bias: float
 
 def _sums_of_equal(sample: Indices, given: Floats, n: int) -> tuple[Floats, int]:
     """The given β summed over equal samples, and how often each sum was rounded: once, or not at all."""
-    sums, counts = sums_by(sample, given, n), np.bincount(sample, minlength=n)
-    if counts.max(initial=0) <= 1:
-        return sums, 0
-    parts = np.split(given[np.argsort(sample, kind="stable")], np.cumsum(counts)[:-1])
-    for k in np.flatnonzero(counts > 1).tolist():
-        sums[k] = math.fsum(parts[k].tolist())
-    return sums, 1
+    return rounded_sums_by(sample, given, n), int(np.bincount(sample, minlength=1).max() > 1)
 
 
 def _with_both_sides(problem: DualProblem, beta: Floats) -> Floats:

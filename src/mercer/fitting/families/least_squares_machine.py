@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, sums_by, take
+from mercer.arrays import Data, Floats, Indices, Weights, freeze, rounded_sums_by, take
 from mercer.certificates.least_squares import EXACT_GAP
 from mercer.data import samples
 from mercer.data.exact_parts import exact_parts, worth_exactness
@@ -229,7 +229,7 @@ def _distinct(fit: Fit) -> _Distinct:
     fresh[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
     group = np.empty(len(order), dtype=np.intp)
     group[order] = np.cumsum(fresh) - 1
-    return _Distinct(order[fresh], sums_by(group, merged.own_weight, int(fresh.sum())), group)
+    return _Distinct(order[fresh], rounded_sums_by(group, merged.own_weight, int(fresh.sum())), group)
 
 
 def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
