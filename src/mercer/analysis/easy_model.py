@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class EasyModel(ModelMethods):
     """The model that `mercer.easy` has trained, and its report.
 
     It predicts as `model` does, and has the methods of a table's machine: `explain`, `partial_dependence`, `reasons`,
-    `margins`, `insight` and so on.
+    `margins`, `insight` and so on. It has no `fit`: give `model` to tools of scikit-learn that ask for an estimator.
 
     Attributes
     ----------
@@ -146,12 +146,6 @@ class EasyModel(ModelMethods):
     def guarantee_(self) -> str:
         """The guarantee of the probabilities or intervals, in words."""
         return str(self.model.guarantee_)
-
-    def fit(self, *args: Any, **options: Any) -> NoReturn:
-        """Refuse: the report would not be about the new fit. scikit-learn's tools take only what has a `fit`."""
-        raise TypeError(
-            "an EasyModel is fitted already; call mercer.easy with the new table, or fit a clone of its model"
-        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
