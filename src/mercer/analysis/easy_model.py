@@ -5,19 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 import mercer
 from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.importance import Importance, with_numbers
-from mercer.analysis.page import Line, certificate_lines, column_lines, page
+from mercer.analysis.page import (
+    Line,
+    certificate_facts,
+    certificate_lines,
+    hint_lines,
+    page,
+    table_facts,
+    table_lines,
+)
 from mercer.explain import Explanation, explain
 from mercer.fitting.wrapper_mixin import ModelMethods
 from mercer.runtime.available import available_if
 from mercer.tables.dialect import quantity
-from mercer.tables.encodings import LeftOut
 from mercer.tables.estimator import Tabular, table_in
 
 
@@ -36,7 +43,7 @@ class EasyModel(ModelMethods):
     """The model that `mercer.easy` has trained, and its report.
 
     It predicts as `model` does, and has the methods of a table's machine: `explain`, `partial_dependence`, `reasons`,
-    `margins`, `insight` and so on.
+    `margins`, `insight` and so on. It has no `fit`: give `model` to tools of scikit-learn that ask for an estimator.
 
     Attributes
     ----------
@@ -139,12 +146,6 @@ class EasyModel(ModelMethods):
         """The guarantee of the probabilities or intervals, in words."""
         return str(self.model.guarantee_)
 
-    def fit(self, *args: Any, **options: Any) -> NoReturn:
-        """Refuse: the report would not be about the new fit. scikit-learn's tools take only what has a `fit`."""
-        raise TypeError(
-            "an EasyModel is fitted already; call mercer.easy with the new table, or fit a clone of its model"
-        )
-
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
@@ -174,12 +175,11 @@ class EasyModel(ModelMethods):
 
     def to_dict(self) -> Facts:
         """For a program."""
-        certificate = self.table.estimator_.certificate_
         return {
             "mercer": mercer.__version__,
             "target": self.target,
             "rows": self.shape[0],
-            "columns": {one.name: one.description for one in self.table.columns_},
+            "columns": table_facts(self.table),
             "judged_by": self.judged_by,
             "score": {"held_out": getattr(self.figures, "accuracy", getattr(self.figures, "r2", None))},
             **self.figures.to_dict(),
@@ -187,13 +187,11 @@ class EasyModel(ModelMethods):
             "search": self.search,
             "guesses": self.guesses,
             "hints": self.hints,
-            "certificate": certificate.to_dict() | {"proves": certificate.proves, "verdict": certificate.verdict},
+            "certificate": certificate_facts(self.table.estimator_),
         }
 
     def lines(self, saved: str = "", all_of_it: bool = False) -> list[Line]:
         """The report, a name and what is said of it at a time; `all_of_it` also tells why parameters were chosen."""
-        left = {one.name for one in self.table.columns_ if isinstance(one, LeftOut)}  # told in their own line
-        asked = [told for name, told in self.guesses.items() if name not in left]
         return [
             *(("in short" if not k else "", f"{k + 1}  {told}") for k, told in enumerate(self._in_short())),
             None,
@@ -202,14 +200,13 @@ class EasyModel(ModelMethods):
             None,
             *([] if self.matters is None else self.matters.lines()),
             None,
-            *column_lines([(one.name, one.description) for one in self.table.columns_], all_of_it),
-            *(("asked" if not k else "", told) for k, told in enumerate(asked)),
+            *table_lines(self.table, self.guesses, all_of_it),
             None,
             *([("kind", self.kind_told)] if self.kind_told else []),
             ("machine", self.search if all_of_it else self.search.partition(";")[0]),
             *certificate_lines(self.table.estimator_),
             *([("saved", saved)] if saved else []),
-            *(("next" if not k else "", hint) for k, hint in enumerate(self.hints[1:])),
+            *hint_lines(self.hints[1:]),
         ]
 
     def _in_short(self) -> list[str]:

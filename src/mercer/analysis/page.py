@@ -1,10 +1,16 @@
-"""Names and what is said of each, as lines of at most 100 columns."""
+"""Facts about a model for people and programs, which `mercer.easy` and ``mercer train`` tell alike.
+
+A fact for a person is a name and a text, wrapped to lines of at most 100 columns; for a program it is a plain value.
+"""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from mercer.tables.encodings import LeftOut
+from mercer.tables.estimator import Tabular
 
 Line = tuple[str, str] | None  # a name and what is said of it; None is an empty line
 WIDTH, _INDENT = 100, 15
@@ -68,6 +74,32 @@ def first_columns(told: list[str]) -> list[str]:
 
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def table_lines(table: Tabular, guesses: dict[str, str], all_of_it: bool = False) -> list[Line]:
+    """Tell what was done to each column of a table, and what was guessed of those that are not dropped."""
+    dropped = {one.name for one in table.columns_ if isinstance(one, LeftOut)}  # told in their own line
+    asked = [told for name, told in guesses.items() if name not in dropped]
+    return [
+        *column_lines([(one.name, one.description) for one in table.columns_], all_of_it),
+        *(("asked" if not k else "", told) for k, told in enumerate(asked)),
+    ]
+
+
+def hint_lines(hints: Sequence[str]) -> list[Line]:
+    """Tell what to try next."""
+    return [("next" if not k else "", hint) for k, hint in enumerate(hints)]
+
+
+def table_facts(table: Tabular) -> dict[str, str]:
+    """What was done to each column, by its name."""
+    return {one.name: one.description for one in table.columns_}
+
+
+def certificate_facts(machine: Any) -> dict[str, Any]:
+    """The numbers of a machine's certificate, and what they prove in words."""
+    found = machine.certificate_
+    return {**found.to_dict(), "proves": found.proves, "verdict": found.verdict}
 
 
 def certificate_lines(machine: Any) -> list[Line]:

@@ -17,7 +17,15 @@ import mercer
 from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
 from mercer.analysis.hints import hints_on, search_gains, spread_ratio
 from mercer.analysis.importance import Importance, importance_of
-from mercer.analysis.page import Line, certificate_lines, column_lines, page
+from mercer.analysis.page import (
+    Line,
+    certificate_facts,
+    certificate_lines,
+    hint_lines,
+    page,
+    table_facts,
+    table_lines,
+)
 from mercer.arrays import Floats
 from mercer.cli.data import Data
 from mercer.cli.machines import Estimator, machine_of
@@ -27,7 +35,6 @@ from mercer.estimators import SVC
 from mercer.fitting.reports.dual_margins import free_and_bounded
 from mercer.tables.choice import guesses
 from mercer.tables.dialect import from_text, quantity, units_told
-from mercer.tables.encodings import LeftOut
 from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame
 
@@ -100,8 +107,7 @@ class Report:
             "hints": [as_options(hint) for hint in self.hints],
             "converged": bool(machine.converged_),
             "stop_reason": machine.stop_reason_,
-            "certificate": machine.certificate_.to_dict()
-            | {"proves": machine.certificate_.proves, "verdict": machine.certificate_.verdict},
+            "certificate": certificate_facts(machine),
         }
         return {key: _without_infinities(value) for key, value in plain.items()}
 
@@ -116,7 +122,7 @@ class Report:
         if table is None:
             return {}
         found: Facts = {
-            "columns": {one.name: one.description for one in table.columns_},
+            "columns": table_facts(table),
             "rows_dropped": table.n_rows_dropped_,
             "read_as": self.data.dialect.to_dict(),
         }
@@ -174,7 +180,7 @@ class Report:
             *(self._all_of_it() if self.args.verbose else certificate_lines(self.machine)),
             None,
             ("saved", f"{saved} ({size}), trained on {seen}; mercer.load({str(saved)!r}) reads it back"),
-            *(("next" if not k else "", as_options(hint)) for k, hint in enumerate(self.hints)),
+            *hint_lines([as_options(hint) for hint in self.hints]),
         ]
         title = f"mercer {mercer.__version__}: {self.data.title}, {rows:,} rows × {columns} features"
         return "\n".join([title, "", *page(facts), *(self._picture() if self.args.verbose else [])])
@@ -199,7 +205,8 @@ class Report:
         table = self.table
         if table is None:
             return [("scaling", "standardised with means and standard deviations")] if self.standardised else []
-        described = column_lines([(one.name, one.description) for one in table.columns_], self.args.verbose)
+        guessed = guesses(self.data.X, table.columns_, table.wishes()) if isinstance(self.data.X, Frame) else {}
+        described = table_lines(table, guessed, self.args.verbose)
         lines: list[Line] = [line and (line[0], as_options(line[1])) for line in described]
         encoding = self.data.dialect.encoding
         if encoding not in (None, "utf-8"):
@@ -207,10 +214,6 @@ class Report:
         units = from_text(self.data.dialect.units)
         if units:
             lines.append(("units", f"{units_told(units)}: numbers, read without them"))
-        if isinstance(self.data.X, Frame):
-            left = {one.name for one in table.columns_ if isinstance(one, LeftOut)}  # told in their own line
-            asked = guesses(self.data.X, table.columns_, table.wishes())
-            lines += [("asked", as_options(told)) for name, told in asked.items() if name not in left]
         if table.n_rows_dropped_:
             lines.append(("", f"{table.n_rows_dropped_} rows with missing values not trained on"))
         if is_regressor(self.machine) and self.standardised:

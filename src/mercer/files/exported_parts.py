@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import OutlierMixin
+from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -267,6 +267,7 @@ class Parts:
 
 def _checked(model: Estimator, medium: str) -> Asked:
     """The machine in a model and what is around it; TypeError, with what to do, for what no file computes."""
+    model = model if isinstance(model, BaseEstimator) else getattr(model, "model", model)  # of `easy` and `ask`
     check_is_fitted(model)
     asked = ask(model)
     machine, name = asked.machine, type(asked.machine).__name__

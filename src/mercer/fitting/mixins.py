@@ -6,6 +6,7 @@ calibration.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from mercer.engine import on_host, placed
 from mercer.errors import PROBABILITIES
 from mercer.fitting.pipeline.class_spec import declared
 from mercer.fitting.reports.notebook import ShowsCertificate
+from mercer.runtime.available import available_if
 
 if TYPE_CHECKING:
     from mercer.arrays import Data, Floats, Weights
@@ -64,9 +66,31 @@ class ScoresR2(RegressorMixin):  # type: ignore[misc]  # scikit-learn is untyped
         return float(super().score(placed(X), on_host(y), on_host(sample_weight)))
 
 
-class MachineMethods(ShowsCertificate):
-    """Methods of every machine with a certificate."""
+def machine_has(name: str) -> Callable[[Any], bool]:
+    """Check that the machine inside a model has a method; a machine itself has all of them."""
 
+    def check(model: Any) -> bool:
+        if isinstance(model, MachineMethods):
+            return True
+        from mercer.tables.asked import ask
+
+        machine = ask(model).machine
+        try:
+            getattr(machine, name)
+        except AttributeError as error:
+            raise AttributeError(f"{type(machine).__name__}, which answers here, has no {name}") from error
+        return True
+
+    return check
+
+
+class ExplainMethods:
+    """Explanations and bounds, of a machine or of the machine inside a table, a search or a calibrated model.
+
+    They are about the columns that the model is given. A method that the machine inside lacks is absent.
+    """
+
+    @available_if(machine_has("explain"))
     def explain(
         self, X: Data, background: Any = None, *, background_weight: Any = None, verbose: bool = False
     ) -> Explanation:
@@ -77,9 +101,9 @@ class MachineMethods(ShowsCertificate):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
+        X : array, CSR matrix or table of shape (n_samples, n_features)
             The samples to explain. The result is dense, and so is the work, in pieces.
-        background : array or CSR matrix of shape (n_background, n_features)
+        background : array, CSR matrix or table of shape (n_background, n_features)
             What they are compared with: a feature that is "absent" takes the value it has in these rows, in turn. There
             is no default. Often it is a hundred training samples, or those of one class.
         background_weight : array of shape (n_background,), optional
@@ -95,6 +119,7 @@ class MachineMethods(ShowsCertificate):
 
         return explain(self, X, background, background_weight=background_weight, verbose=verbose)
 
+    @available_if(machine_has("gradient_importance"))
     def gradient_importance(self, X: Data, sample_weight: Weights = None) -> Floats:
         """The mean of |∂f/∂x_j| over samples, for each feature: how much f reacts to small changes of it.
 
@@ -113,6 +138,7 @@ class MachineMethods(ShowsCertificate):
 
         return gradient_importance(self, X, sample_weight)
 
+    @available_if(machine_has("partial_dependence"))
     def partial_dependence(
         self,
         X: Data,
@@ -127,10 +153,10 @@ class MachineMethods(ShowsCertificate):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
+        X : array, CSR matrix or table of shape (n_samples, n_features)
             The samples whose other features stay as they are.
         features : int or str, or a pair of them
-            A column by its number, or by its name where the machine was trained on names.
+            A column by its number, or by its name where the model was trained on names.
         grid : array, or a pair of arrays for two features, optional
             The values. By default the distinct values of the column, or `grid_resolution` of them at equal steps
             between its 5 % and 95 % quantiles.
@@ -156,15 +182,16 @@ class MachineMethods(ShowsCertificate):
             individual=individual,
         )
 
+    @available_if(machine_has("reasons"))
     def reasons(self, X: Data, n: int = 5, *, output: int = 0) -> list[Reasons]:
         """The support vectors that decide about each sample: those with the largest |β_i k(x, x_i)|.
 
         Parameters
         ----------
-        X : array, CSR matrix or sequence of samples
+        X : array, CSR matrix, table or sequence of samples
             As in `predict`.
         n : int, default=5
-            How many vectors.
+            Number of vectors.
         output : int, default=0
             Of a regression with several outputs; a classifier tells what speaks for the class it predicts.
 
@@ -176,8 +203,9 @@ class MachineMethods(ShowsCertificate):
 
         return reasons(self, X, n, output)
 
+    @available_if(machine_has("insight"))
     def insight(self, X: Data, y: ArrayLike | None = None, *, delta: float = 0.05) -> Insight | list[Insight]:
-        """What theory says about this machine and its training samples: margins, radii, complexity and bounds.
+        """Compute margins, radii, complexity and bounds of the machine on its training samples.
 
         Parameters
         ----------
@@ -193,6 +221,10 @@ class MachineMethods(ShowsCertificate):
         from mercer.theory import insight
 
         return insight(self, X, y, delta=delta)
+
+
+class MachineMethods(ExplainMethods, ShowsCertificate):
+    """Methods of every machine with a certificate."""
 
     @property
     def compression_(self) -> Compression:

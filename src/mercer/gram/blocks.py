@@ -1,7 +1,8 @@
 """Sizes of blocks, and rounds that a device takes between two looks at it: the numbers of every loop over blocks.
 
-The loop (solvers/dual/decomposition.py) decides how large a block is and how precisely it is solved, wherever that is
-done: on a block's K in the host's memory, or by rounds on a device that holds K, u and β.
+`decompose` (solvers/dual/decomposition.py) decides how large a block is and how precisely it is solved, on a block's K
+in the host's memory or by rounds on a device that holds K, u and β. Searches on a stored K take rounds of the same
+sizes without `decompose`.
 """
 
 from __future__ import annotations

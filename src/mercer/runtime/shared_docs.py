@@ -428,6 +428,10 @@ _SHARED: Final = {
     cv, scoring, criterion, skip, one_standard_error, n_jobs, max_time, verbose : as in `mercer.tune`
         How points are judged, what is skipped, and limits. After max_time the best of the fits that were made is taken.
 """,
+    "best machine": """
+        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
+        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+""",
     "outcome of a search": """
     best_params_, best_score_, best_index_, cv_results_, n_splits_
         As in scikit-learn's GridSearchCV; `cv_results_` also has the gap of each cell and why it was skipped.

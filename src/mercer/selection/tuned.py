@@ -310,8 +310,7 @@ class TunedSVC(ScoresAccuracy, Tuned):
     Attributes
     ----------
     best_estimator_ : SVC
-        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
-        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+        %(best machine)s
     %(outcome of a search)s
 
     Examples
@@ -341,8 +340,7 @@ class TunedSVR(ScoresR2, Tuned):
     Attributes
     ----------
     best_estimator_ : SVR
-        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
-        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+        %(best machine)s
     %(outcome of a search)s
 
     Examples
@@ -377,8 +375,7 @@ class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-lea
     Attributes
     ----------
     best_estimator_ : OneClassSVM
-        Trained on all samples with the best parameters. What it learnt can be asked for here too, such as
-        `certificate_`, and so can what it knows: `margins`, `insight`, `explain`, `reasons`, `calibrate` and so on.
+        %(best machine)s
     %(outcome of a search)s
 
     Examples

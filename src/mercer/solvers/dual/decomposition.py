@@ -1,4 +1,4 @@
-"""Block decomposition: the one loop over working sets for machines with one or two variables per sample.
+"""Block decomposition: the loop over working sets of machines with one or two variables per sample.
 
     β ← feasible;  repeat: take the worst violators and half of the last set, solve the problem restricted to them by
     sequential minimal optimisation, update u = Kβ; until the violation is at most tol  (Igel, Alg. 4.1)
@@ -6,7 +6,11 @@
 The loop works on a Field and sees neither kernels nor data. A small problem is one block, solved in one pass. Where a
 pass over all rows has a price of its own, working sets are nested: a large one is chosen, and the loop solves the
 problem on it, with all others held, by blocks of its own. A field on a device may take several rounds between two looks
-(`take_rounds`), with blocks of the sizes that are decided here. Searches on a stored K are solved by `Rounded.steps`.
+(`take_rounds`), with blocks of the sizes that are decided here.
+
+Other loops over working sets: solver="chunking" (chunking.py) keeps all support vectors in its chunks, and solves each
+with a proof, by this loop. Searches on a stored K take pair steps (`Rounded.steps`), and on a device `take_rounds`
+without this loop, since they drop no variables. The joint machines ascend by blocks of samples (solvers/joint/).
 """
 
 from __future__ import annotations
