@@ -53,7 +53,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
             sizes += bent
         errors = gamma(_OF_RESIDUALS) * sizes + f.error
         if rows.origin:  # the bias of rows that were not centred is b − w'c, rounded
-            errors += gamma(_ROUNDINGS) * up * rows.origin * length
+            errors += gamma(_ROUNDINGS) * rows.origin * length
         errors = rounded_up(errors, _ROUNDINGS)
         losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
             problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value, errors, beta
@@ -77,9 +77,10 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         moved = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
             moved = _repair(problem, rows, beta, f.value, errors, b, most, apart, tubes)
-        # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum.
+        # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum and of the
+        #    difference.
         products = problem.p * beta
-        less = 0.5 * energy + gamma(n) * float(np.add.reduce(np.abs(products))) + moved
+        less = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + moved
         if curved:  # dβ may have lost LEAST/2
             less += inner(0.5 * bent + LEAST, np.abs(beta))
         if tubes:
@@ -91,7 +92,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         missing = excess / max(primal, _TINY) if moved < math.inf else math.inf
     return Certificate(
         primal=primal,
-        dual=dual - gamma(2) * abs(dual),
+        dual=dual,
         gap=excess + shares,  # and at least the difference of the two, which has all errors
         violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
@@ -126,12 +127,11 @@ def _raised(value: float, up: float, lost: int) -> float:
 
 
 def _total(beta: Floats) -> float:
-    """Σβ, which is computed exactly and rounded once; ∞ where it is not known."""
+    """Σβ, which is computed exactly and rounded once; ∞ where it overflows."""
     try:
-        total = math.fsum(beta.tolist())
+        return math.fsum(beta.tolist())
     except (OverflowError, ValueError):  # ∞ − ∞
         return math.inf
-    return math.inf if math.isnan(total) else total
 
 
 def _repair(
@@ -158,17 +158,16 @@ def _repair(
     if tubes:
         room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
     j = int(room.argmax())
-    up = 1 + gamma(rows.d + 2 * _ROUNDINGS)
-    if math.nextafter(room.item(j), -math.inf) >= most:  # a difference, rounded once
+    if room.item(j) >= most:  # and so above the rounded sum: then the true room is above the true sum
         own, curvature = beta.item(j), problem.d.item(j)
         length = math.sqrt(rows.lengths.item(j) + rows.d * LEAST)
         slope = problem.p.item(j) - math.copysign(tube.item(j), own) - f.item(j) - curvature * own
-        doubt = errors.item(j) + up * length * apart
+        doubt = errors.item(j) + length * apart
         steep = abs(slope + b) + doubt
     else:
         lengths, curvature = np.sqrt(rows.lengths + rows.d * LEAST), float(np.maximum.reduce(problem.d))
-        slopes = problem.p - np.copysign(tube, beta) - f - problem.d * beta
-        doubts = errors + up * lengths * apart + 2 * tube  # zero may be crossed
+        slopes = problem.p - f - problem.d * beta
+        doubts = errors + lengths * apart + tube  # of either side, as zero may be crossed
         length, steep = float(np.maximum.reduce(lengths)), float(np.maximum.reduce(np.abs(slopes + b) + doubts))
     reach = most * length
     return most * steep + 0.5 * (reach * reach + most * (most * curvature))
