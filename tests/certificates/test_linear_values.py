@@ -170,19 +170,19 @@ def problem_of(p, C, *, d=0.0, epsilon=0.0, bias=INF):
 
 BIG = 2.0**54  # where 1 is lost beside it
 RESIDUALS = {
-    "p": (problem_of([BIG, BIG], 9.0), [[-1.0], [1.0]], 2.0),
-    "f": (problem_of([-1.0, 1.0], 9.0), [[BIG], [BIG]], 2.0),
-    "ε": (problem_of([-1.0, 1.0], 9.0, epsilon=BIG), [[0.0], [0.0]], 2.0),
-    "dβ": (problem_of([-1.0, 1.0], INF, d=BIG), [[0.0], [0.0]], 2.0),
+    "p": (problem_of([BIG, BIG], 9.0), [[-1.0], [1.0]], 0.0),
+    "f": (problem_of([-1.0, 1.0], 9.0), [[0.0], [0.0]], BIG),
+    "ε": (problem_of([-1.0, 1.0], 9.0, epsilon=BIG), [[0.0], [0.0]], 0.0),
+    "dβ": (problem_of([-1.0, 1.0], INF, d=BIG), [[0.0], [0.0]], 0.0),
 }
 
 
 @pytest.mark.parametrize("name", RESIDUALS)
 def test_every_number_of_a_residual_may_hide_the_others(name):
     """p − ε − f − dβ of two samples with β = 1 differ by 2, of which float64 has nothing."""
-    problem, X, apart = RESIDUALS[name]
-    proof = certify_linear(problem, DeclaredRows(np.array(X)), np.ones(1), 0.0, np.ones(2))
-    assert proof.violation >= apart
+    problem, X, b = RESIDUALS[name]
+    proof = certify_linear(problem, DeclaredRows(np.array(X)), np.ones(1), b, np.ones(2))
+    assert proof.violation >= 2.0
 
 
 def test_an_error_of_f_that_hides_the_residual():
@@ -265,8 +265,8 @@ SUMS = {
     ),
     "w far from X'β": (problem_of([1.0], 5.0), [[1.0]], 1.0, [1e-3]),
     "w far from X'β, no room": (problem_of([1.0], 1.5), [[1.0]], 1.0, [1.0 + 2.0**-20]),
-    "w far from X'β, squares that underflow": (problem_of([1e10], 5.0), [[1e-170]], 1e180, [1.0]),
-    "squares that underflow, no room": (problem_of([1e10], 1.5), [[1e-170]], 1e180, [1.0]),
+    "w far from X'β, squares that underflow": (problem_of([1e-25], 5.0), [[1e-165]], 1e140, [1.0]),
+    "squares that underflow, no room": (problem_of([1e-25], 1.5), [[1e-165]], 1e140, [1.0]),
     "curvature": (problem_of([0.0, 0.0], INF, d=1e3), [[0.0]] * 2, 0.0, [1.0, -0.5]),
     "lengths": (problem_of([0.0, 0.0], 9.0), [[30.0], [31.0]], 0.0, [0.0, 1e-3]),
 }  # fmt: skip

@@ -117,13 +117,8 @@ def _length(x: Floats) -> float:
 
 
 def _raised(value: float, up: float, lost: int) -> float:
-    """A number ≥ 0 times 1 + γ, plus what `lost` products and a few more may lose; ∞ where it is no number.
-
-    If no product can lose anything, 0 stays 0.
-    """
-    if value == 0 and not lost:
-        return 0.0
-    return value * up + (lost + _ROUNDINGS) * LEAST if value >= 0 else math.inf
+    """A number ≥ 0 times 1 + γ, plus what `lost` products and a few more may lose. If none can, 0 stays 0."""
+    return value * up + (lost + _ROUNDINGS) * LEAST if value or lost else 0.0
 
 
 def _total(beta: Floats) -> float:
