@@ -10,9 +10,9 @@ taken the sum t, and with x_j'X'β = f_j − b − x_j'(w − X'β)
 
     D(β − te_j) ≥ D(β) − |t|·(|p_j − f_j + b − d_jβ_j ∓ ε_j| + ‖x_j‖‖w − X'β‖) − ½t²(‖x_j‖² + d_j)
 
-Every claim is one-sided: only upper bounds of ‖w‖, ‖X'β‖, ‖w − X'β‖ and the losses count, all of them sums, products and
-roots of numbers ≥ 0. Their roundings are counted together, and each bound is rounded up once. `gap` is no less than the
-difference of the two bounds, so that no error has to be counted in it again.
+Every claim is one-sided: only upper bounds of ‖w‖, ‖X'β‖, ‖w − X'β‖ and the losses count, all of them sums, products
+and roots of numbers ≥ 0. Their roundings are counted together, and each bound is rounded up once. `gap` is no less than
+the difference of the two bounds, so that no error has to be counted in it again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_RESIDUALS = 6
 
 def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    curved, tubes = np.count_nonzero(problem.d) > 0, np.count_nonzero(problem.epsilon) > 0
+    curved, tubes = bool(np.count_nonzero(problem.d)), bool(np.count_nonzero(problem.epsilon))
     n, up = rows.n, 1 + gamma(2 * rows.n + rows.d + 4 * _ROUNDINGS)
     with np.errstate(over="ignore", invalid="ignore"):
         # 1. Outputs, and the errors of p ∓ ε − f − dβ: each rounding is of a number no larger than all sizes together.
@@ -58,7 +58,8 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
             problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value, errors, beta
         )
-        # 2. X'β = hi + lo up to `missed`. Two differences are rounded, the first of which is no larger than both others.
+        # 2. X'β = hi + lo up to `missed`. Two differences are rounded, the first of which is no larger than the second
+        #    and lo together.
         hi, lo, missed = rows.combination(beta, _LARGEST_ERROR_SHARE * length)
         off, below = w - hi, 0.0
         if lo.any():
@@ -143,8 +144,8 @@ def _repair(
     """Bound what moving a sum of size `most` to zero takes from the dual value.
 
     The variable with the most room takes it, or those that may move take parts of it. `errors` are those of
-    p ∓ ε − f − dβ, of which the LEASTs are enough for the products here, and `apart` bounds ‖w − X'β‖. All other numbers
-    are ≥ 0, and the caller counts their roundings.
+    p ∓ ε − f − dβ, of which the LEASTs are enough for the products here, and `apart` bounds ‖w − X'β‖. All other
+    numbers are ≥ 0, and the caller counts their roundings.
     """
     if not 0 < most < math.inf:
         return most

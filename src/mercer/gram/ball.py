@@ -42,7 +42,8 @@ class Ball:
     value: Any
     error: Any
 
-    __array_ufunc__: ClassVar[None] = None  # NumPy's operators leave the work to those below, its functions raise a TypeError
+    # NumPy's operators leave the work to those below, its functions raise a TypeError.
+    __array_ufunc__: ClassVar[None] = None
 
     @staticmethod
     def within(bound: Any) -> Ball:
