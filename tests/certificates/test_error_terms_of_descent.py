@@ -1,6 +1,7 @@
 """Errors that a feature space declares to the certificate of stochastic descent, and a kernel matrix to its sizes."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -51,6 +52,38 @@ def test_the_violation_of_a_descent(start, squares, outputs):
     proof = _certified(DeclaredSpace(outputs, squares), np.ones(n), np.full(n, 4.0), np.zeros(n), start)
     slopes = 1 - start * start.sum() / told
     assert proof.violation >= np.abs(slopes).max() - 1e-12
+
+
+class ExactSpace(DeclaredSpace):
+    """Orthonormal samples without any error; an indefinite kernel has squares below 0."""
+
+    def outputs_bound(self, w):
+        return Ball(w.value + self.outputs, np.zeros_like(w.value))
+
+    def square_bound(self, w, outputs):
+        return Ball(self.squares * float(w.value @ w.value), 0.0)
+
+
+@pytest.mark.parametrize("f", [-(2.0**54), -(2.0**-54)])
+def test_the_rounding_of_residuals_of_a_descent(f):
+    """1 − f is rounded to less than it is, where the one number or the other is much larger."""
+    proof = _certified(ExactSpace(f, 0.0), np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
+    assert Fraction(proof.kkt["primal feasibility"]) >= 1 - Fraction(f)
+
+
+def test_the_rounding_of_losses_of_a_descent():
+    """2⁵³ and 3000 times 0.9, of which a sum one after another has the first number."""
+    C = np.full(3001, 0.9)
+    C[0] = 2.0**53
+    zeros = np.zeros(3001)
+    proof = _certified(ExactSpace(0.0, 0.0), np.ones(3001), C, zeros, zeros)
+    assert Fraction(proof.primal) >= 2**53 + 3000 * Fraction(0.9)
+
+
+def test_an_indefinite_kernel_has_no_dual_value_above_the_primal_one():
+    """‖v‖² = −‖α‖² makes Σα − ½‖v‖² larger than ½‖w‖² and no losses."""
+    proof = _certified(ExactSpace(2.0, -1.0, "no"), np.ones(1), np.ones(1), np.zeros(1), np.ones(1))
+    assert proof.dual <= proof.primal
 
 
 @pytest.mark.parametrize("sign", SIGNS)

@@ -9,8 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certificates.test_error_terms_of_rows import DeclaredRows
 from mercer import LinearSVC, LinearSVR
-from mercer.certificates.linear import certify_linear
+from mercer.certificates.linear import certify_linear, longest
 from mercer.gram.places import rows_for
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solvers.linear import referee
@@ -158,3 +159,131 @@ def test_values_of_random_problems(part):
             Fraction(v) - dot(fractions(column), fractions(beta)) for v, column in zip(w.tolist(), X.T, strict=True)
         ]
         assert Fraction(proof.kkt[COMBINATION]) >= max(map(abs, missed))
+
+
+def problem_of(p, C, *, d=0.0, epsilon=0.0, bias=INF):
+    p = np.array(p, dtype=float)
+    bound = np.broadcast_to(np.array(C, dtype=float), p.shape)
+    full = [np.full(len(p), float(value)) for value in (d, epsilon)]
+    return LinearProblem(p, -bound, +bound, *full, bias)
+
+
+BIG = 2.0**54  # where 1 is lost beside it
+RESIDUALS = {
+    "p": (problem_of([BIG, BIG], 9.0), [[-1.0], [1.0]], 0.0),
+    "f": (problem_of([-1.0, 1.0], 9.0), [[0.0], [0.0]], BIG),
+    "ε": (problem_of([-1.0, 1.0], 9.0, epsilon=BIG), [[0.0], [0.0]], 0.0),
+    "dβ": (problem_of([-1.0, 1.0], INF, d=BIG), [[0.0], [0.0]], 0.0),
+}
+
+
+@pytest.mark.parametrize("name", RESIDUALS)
+def test_every_number_of_a_residual_may_hide_the_others(name):
+    """p − ε − f − dβ of two samples with β = 1 differ by 2, of which float64 has nothing."""
+    problem, X, b = RESIDUALS[name]
+    proof = certify_linear(problem, DeclaredRows(np.array(X)), np.ones(1), b, np.ones(2))
+    assert proof.violation >= 2.0
+
+
+def test_an_error_of_f_that_hides_the_residual():
+    """f = −2⁵⁴ is known as 0 ± 2⁵⁴, and p − f = 2⁵⁴ + 1."""
+    rows = DeclaredRows(np.full((1, 1), -BIG), shift=BIG, told=BIG)
+    proof = certify_linear(problem_of([1.0], 9.0, bias=0.0), rows, np.ones(1), 0.0, np.ones(1))
+    assert Fraction(proof.violation) >= Fraction(BIG) + 1
+
+
+class TwoParts(DeclaredRows):
+    """Rows whose combination X'β = 1 is the sum of two numbers, of which `away` is the second."""
+
+    def combination(self, beta, limit=0.0):
+        return self.X.T @ beta - self.away, np.full(self.d, self.away), 0.0
+
+
+@pytest.mark.parametrize(
+    ("w", "low"), [(0.75, 0.25), (2.0**-54, 1.0 - 2.0**-53), (2.0**54, 2.0**54), (-(2.0**54), -3.0)]
+)
+def test_both_parts_of_the_combination_count(w, low):
+    problem = problem_of([1.0], 9.0, bias=0.0)
+    rows, w = TwoParts(np.ones((1, 1)), away=low), np.array([w])
+    proof = certify_linear(problem, rows, w, 0.0, np.ones(1))
+    check(proof, problem, rows.X, w, 0.0, np.ones(1))
+    assert Fraction(proof.kkt[COMBINATION]) >= abs(Fraction(w[0]) - 1)
+
+
+def test_a_difference_that_a_second_part_cancels():
+    """w − hi = 1 + 2⁻⁵⁴ is 1 in float64, and lo = 1."""
+    rows = TwoParts(np.full((1, 1), 1 - 2.0**-53), away=1.0)
+    w = np.array([1.0])
+    proof = certify_linear(problem_of([1.0], 9.0, bias=0.0), rows, w, 0.0, np.ones(1))
+    assert Fraction(proof.kkt[COMBINATION]) >= Fraction(2) ** -53
+
+
+def test_a_bias_that_is_not_the_combination_is_in_the_violation():
+    """w = X'β = 0 and b = 1, but B²Σβ = 0: ½ of a primal value of ½."""
+    proof = certify_linear(
+        problem_of([1.0], 9.0, bias=1.0), rows_for(np.zeros((1, 1)), 1), np.zeros(1), 1.0, np.zeros(1)
+    )
+    assert proof.violation >= 1 - 1e-12
+
+
+def test_coefficients_outside_of_their_box_prove_nothing():
+    proof = certify_linear(problem_of([1.0], 0.5, bias=0.0), rows_for(np.ones((1, 1)), 1), np.ones(1), 0.0, np.ones(1))
+    assert (proof.dual, proof.gap, proof.violation) == (-INF, INF, INF)
+
+
+def test_curvatures_whose_products_underflow():
+    """½dβ² is about 1e-299, but dβ has only a few digits."""
+    for k in range(1, 40):
+        beta = np.array([(1 + k / 41) * 1e12])
+        problem = problem_of([0.0], INF, d=3 * LEAST, bias=0.0)
+        proof = certify_linear(problem, rows_for(np.zeros((1, 1)), 1), np.zeros(1), 0.0, beta)
+        check(proof, problem, np.zeros((1, 1)), np.zeros(1), 0.0, beta)
+
+
+@pytest.mark.parametrize("f", [math.nan, INF, -INF])
+def test_outputs_that_are_no_numbers_prove_nothing(f):
+    rows = DeclaredRows(np.ones((1, 1)), shift=f, told=INF)
+    proof = certify_linear(problem_of([1.0], 9.0, bias=0.0), rows, np.ones(1), 0.0, np.ones(1))
+    assert (proof.primal, proof.gap, proof.violation) == (INF, INF, INF)
+
+
+@pytest.mark.parametrize("beta", [[1e308, 1e308], [math.nan, 1.0], [INF, -INF]])
+def test_sums_that_are_not_known(beta):
+    problem = problem_of([0.0, 0.0], INF)
+    proof = certify_linear(problem, DeclaredRows(np.zeros((2, 1))), np.zeros(1), 0.0, np.array(beta))
+    assert (proof.kkt[EQUALITY], proof.dual) == (INF, -INF)
+
+
+# A sum that is not zero: (problem, X, w, β). The feasible coefficients nearby have dual values far below that of β.
+SUMS = {
+    "a side of the tube": (problem_of([10.0, 0.0], [1.0, 2.0], epsilon=1.0), [[0.0]] * 2, 0.0, [1.0, -0.6]),
+    "both sides of the tube": (
+        problem_of([-10.0, -1.0, 10.0], [1.0, 5.0, 0.7], epsilon=1.0), [[0.0]] * 3, 0.0, [-1.0, -0.1, 0.7],
+    ),
+    "parts of the sum": (
+        problem_of([10.0, 0.0, 0.0], [1.0, 0.5, 0.5], epsilon=1.0), [[0.0]] * 3, 0.0, [1.0, -0.3, -0.3],
+    ),
+    "w far from X'β": (problem_of([1.0], 5.0), [[1.0]], 1.0, [1e-3]),
+    "w far from X'β, no room": (problem_of([1.0], 1.5), [[1.0]], 1.0, [1.0 + 2.0**-20]),
+    "w far from X'β, squares that underflow": (problem_of([1e-25], 5.0), [[1e-165]], 1e140, [1.0]),
+    "squares that underflow, no room": (problem_of([1e-25], 1.5), [[1e-165]], 1e140, [1.0]),
+    "curvature": (problem_of([0.0, 0.0], INF, d=1e3), [[0.0]] * 2, 0.0, [1.0, -0.5]),
+    "lengths": (problem_of([0.0, 0.0], 9.0), [[30.0], [31.0]], 0.0, [0.0, 1e-3]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_moving_a_sum_takes(name):
+    problem, X, w, beta = SUMS[name]
+    X, w, beta = np.array(X), np.array([w]), np.array(beta)
+    for b in (0.0, 2.0, -3.0):
+        proof = certify_linear(problem, DeclaredRows(X), w, b, beta)
+        check(proof, problem, X, w, b, beta)
+
+
+def test_lengths_of_rows_are_upper_bounds():
+    rng = np.random.default_rng(0)
+    for size in (1.0, 1e-160, 1e-170):
+        X = size * rng.normal(size=(50, 3))
+        for x, length in zip(X, longest(rows_for(X, 1)).tolist(), strict=True):
+            assert Fraction(length) ** 2 >= dot(fractions(x), fractions(x))

@@ -68,21 +68,19 @@ def _certified(space: FeatureSpace, y: Floats, C: Floats, w: Floats, alpha: Floa
         # Twice the errors: they allow for the roundings of m·α.
         v, u = (Ball(some.value, 2 * some.error) * m for some in (v, u))
         energy = space.square_bound(v, u)
-    distance = space.square_bound(given - v, f - u).high
+    distance = space.square_bound(given - v, f - u).value
     bound, zeros = y * C, np.zeros(n)
     ends, error = (np.minimum(bound, 0.0), np.maximum(bound, 0.0)), Ball(1.0 + abs(f.value), f.error).rounded(4).error
     found = _core.linear_findings(y, *ends, zeros, zeros, f.value, error, y * alpha)
     losses, shares, _, worst, box, outward, inward, _, _ = found
     slope = 1.0 - u * y  # of the dual in α
-    # The losses are the largest that the errors of f allow, and twice the errors above the least.
-    primal = 0.5 * square + exact(losses).rounded(n + 8)
-    least = primal - 2.0 * exact(C).inner(error)
-    dual = exact(alpha).sum() - 0.5 * energy
+    # The losses are the largest that the errors of f allow.
+    primal = float((0.5 * square + exact(losses).rounded(n + 8)).high)
+    dual = float((exact(alpha).sum() - 0.5 * energy).low)
     return Certificate(
-        primal=float(primal.high),
-        # Only an indefinite K makes it larger than the primal value, and then it bounds nothing.
-        dual=float(min(least.low, dual.low)),
-        gap=0.5 * float(np.maximum(distance, 0.0)) + shares,  # and at least the difference of the two, with all errors
+        primal=primal,
+        dual=min(primal, dual),  # only an indefinite K makes it larger, and then it bounds nothing
+        gap=0.5 * max(float(distance), 0.0) + shares,  # and at least the difference of the two, with all errors
         violation=max(float(slope.high[alpha < C].max(initial=0.0)), float((-slope.low)[alpha > 0].max(initial=0.0))),
         kkt=conditions(box, 0.0, outward, inward),
         gap_measures=PROOF[space.positive_definite],

@@ -10,9 +10,9 @@ taken the sum t, and with x_j'X'β = f_j − b − x_j'(w − X'β)
 
     D(β − te_j) ≥ D(β) − |t|·(|p_j − f_j + b − d_jβ_j ∓ ε_j| + ‖x_j‖‖w − X'β‖) − ½t²(‖x_j‖² + d_j)
 
-Every claim is one-sided: only upper bounds of ‖w‖, ‖X'β‖, ‖w − X'β‖ and the losses count, all of them sums, products and
-roots of numbers ≥ 0. Their roundings are counted together, and each bound is rounded up once. `gap` is no less than the
-difference of the two bounds, so that no error has to be counted in it again.
+Every claim is one-sided: only upper bounds of ‖w‖, ‖X'β‖, ‖w − X'β‖ and the losses count, all of them sums, products
+and roots of numbers ≥ 0. Their roundings are counted together, and each bound is rounded up once. `gap` is no less than
+the difference of the two bounds, so that no error has to be counted in it again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _OF_RESIDUALS = 6
 
 def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    curved, tubes = np.count_nonzero(problem.d) > 0, np.count_nonzero(problem.epsilon) > 0
+    curved, tubes = bool(np.count_nonzero(problem.d)), bool(np.count_nonzero(problem.epsilon))
     n, up = rows.n, 1 + gamma(2 * rows.n + rows.d + 4 * _ROUNDINGS)
     with np.errstate(over="ignore", invalid="ignore"):
         # 1. Outputs, and the errors of p ∓ ε − f − dβ: each rounding is of a number no larger than all sizes together.
@@ -53,12 +53,13 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
             sizes += bent
         errors = gamma(_OF_RESIDUALS) * sizes + f.error
         if rows.origin:  # the bias of rows that were not centred is b − w'c, rounded
-            errors += gamma(_ROUNDINGS) * up * rows.origin * length
+            errors += gamma(_ROUNDINGS) * rows.origin * length
         errors = rounded_up(errors, _ROUNDINGS)
         losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
             problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value, errors, beta
         )
-        # 2. X'β = hi + lo up to `missed`. Two differences are rounded, the first of which is no larger than both others.
+        # 2. X'β = hi + lo up to `missed`. Two differences are rounded, the first of which is no larger than the second
+        #    and lo together.
         hi, lo, missed = rows.combination(beta, _LARGEST_ERROR_SHARE * length)
         off, below = w - hi, 0.0
         if lo.any():
@@ -77,9 +78,10 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         moved = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
             moved = _repair(problem, rows, beta, f.value, errors, b, most, apart, tubes)
-        # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum.
+        # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum and of the
+        #    difference.
         products = problem.p * beta
-        less = 0.5 * energy + gamma(n) * float(np.add.reduce(np.abs(products))) + moved
+        less = 0.5 * energy + gamma(n + 2) * float(np.add.reduce(np.abs(products))) + moved
         if curved:  # dβ may have lost LEAST/2
             less += inner(0.5 * bent + LEAST, np.abs(beta))
         if tubes:
@@ -91,7 +93,7 @@ def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta
         missing = excess / max(primal, _TINY) if moved < math.inf else math.inf
     return Certificate(
         primal=primal,
-        dual=dual - gamma(2) * abs(dual),
+        dual=dual,
         gap=excess + shares,  # and at least the difference of the two, which has all errors
         violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
@@ -116,22 +118,16 @@ def _length(x: Floats) -> float:
 
 
 def _raised(value: float, up: float, lost: int) -> float:
-    """A number ≥ 0 times 1 + γ, plus what `lost` products and a few more may lose; ∞ where it is no number.
-
-    If no product can lose anything, 0 stays 0.
-    """
-    if value == 0 and not lost:
-        return 0.0
-    return value * up + (lost + _ROUNDINGS) * LEAST if value >= 0 else math.inf
+    """A number ≥ 0 times 1 + γ, plus what `lost` products and a few more may lose. If none can, 0 stays 0."""
+    return value * up + (lost + _ROUNDINGS) * LEAST if value or lost else 0.0
 
 
 def _total(beta: Floats) -> float:
-    """Σβ, which is computed exactly and rounded once; ∞ where it is not known."""
+    """Σβ, which is computed exactly and rounded once; ∞ where it overflows."""
     try:
-        total = math.fsum(beta.tolist())
+        return math.fsum(beta.tolist())
     except (OverflowError, ValueError):  # ∞ − ∞
         return math.inf
-    return math.inf if math.isnan(total) else total
 
 
 def _repair(
@@ -148,8 +144,8 @@ def _repair(
     """Bound what moving a sum of size `most` to zero takes from the dual value.
 
     The variable with the most room takes it, or those that may move take parts of it. `errors` are those of
-    p ∓ ε − f − dβ, of which the LEASTs are enough for the products here, and `apart` bounds ‖w − X'β‖. All other numbers
-    are ≥ 0, and the caller counts their roundings.
+    p ∓ ε − f − dβ, of which the LEASTs are enough for the products here, and `apart` bounds ‖w − X'β‖. All other
+    numbers are ≥ 0, and the caller counts their roundings.
     """
     if not 0 < most < math.inf:
         return most
@@ -158,17 +154,16 @@ def _repair(
     if tubes:
         room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
     j = int(room.argmax())
-    up = 1 + gamma(rows.d + 2 * _ROUNDINGS)
-    if math.nextafter(room.item(j), -math.inf) >= most:  # a difference, rounded once
+    if room.item(j) >= most:  # and so above the rounded sum: then the true room is above the true sum
         own, curvature = beta.item(j), problem.d.item(j)
         length = math.sqrt(rows.lengths.item(j) + rows.d * LEAST)
         slope = problem.p.item(j) - math.copysign(tube.item(j), own) - f.item(j) - curvature * own
-        doubt = errors.item(j) + up * length * apart
+        doubt = errors.item(j) + length * apart
         steep = abs(slope + b) + doubt
     else:
         lengths, curvature = np.sqrt(rows.lengths + rows.d * LEAST), float(np.maximum.reduce(problem.d))
-        slopes = problem.p - np.copysign(tube, beta) - f - problem.d * beta
-        doubts = errors + up * lengths * apart + 2 * tube  # zero may be crossed
+        slopes = problem.p - f - problem.d * beta
+        doubts = errors + lengths * apart + tube  # of either side, as zero may be crossed
         length, steep = float(np.maximum.reduce(lengths)), float(np.maximum.reduce(np.abs(slopes + b) + doubts))
     reach = most * length
     return most * steep + 0.5 * (reach * reach + most * (most * curvature))

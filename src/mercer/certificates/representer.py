@@ -139,7 +139,7 @@ def _between(low: Floats, high: Floats) -> Ball:
 
 def _largest(x: Ball) -> float:
     """The most that any of the absolute values can be."""
-    return rounded_up(float(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0)), 1)
+    return float(rounded_up(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0), 1))
 
 
 def _shifted(x: Ball, pull: Floats) -> Ball:
@@ -191,9 +191,9 @@ def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, f
     g = problem.gradient(f)
     if not problem.bias or not g.any():
         return g, g, 0.0
-    # The first shift is about what the rounding of Σg is worth, if g is to its derivative as f, or y where f is 0, is to
-    # 1; the next ones are eight times the one before. Any shift whose two sums pass the test is right; a larger one only
-    # widens the gap.
+    # The first shift is about what the rounding of Σg is worth, if g is to its derivative as f is to 1, or y where f is
+    # 0; the next ones are eight times the one before. Any shift whose two sums pass the test is right; a larger one
+    # only widens the gap.
     roundings = len(f) + _LOSS_ROUNDINGS
     sizes = [float(np.maximum.reduce(np.abs(values), initial=0.0)) for values in (f, problem.y)]
     shift = gamma(roundings) * max(sizes[0], _EPS * sizes[1], _TINY)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -35,16 +35,14 @@ _U = 2.0**-53
 _UP = 1 + 8 * _U
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Ball:
     """A computed number, or an array of them, and a bound on the error of each: the true ones lie in [low, high]."""
 
     value: Any
     error: Any
 
-    __array_ufunc__: ClassVar[None] = (
-        None  # NumPy's operators leave the work to those below, its functions raise a TypeError
-    )
+    __array_ufunc__ = None  # NumPy's operators leave the work to those below, its functions raise a TypeError
 
     @staticmethod
     def within(bound: Any) -> Ball:
