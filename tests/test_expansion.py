@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import RLSRegressor, _core, arrays
+from mercer.expansion import Expansion
 from mercer.kernels import Gaussian, Linear
-from mercer.rkhs import Expansion
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -43,6 +43,7 @@ RANK = {
     "margins": 4,
     "certificates": 4,
     "solution": 5,
+    "expansion": 4,
     "rkhs": 4,
     "datasets": 5,
     "features": 8,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,14 +217,36 @@ class SeveralMargins(_OfSamples):
     def __iter__(self) -> Iterator[Margins]:
         return iter(self.parts)
 
-    def __getattr__(self, name: str) -> Any:
-        """Say where an attribute of `Margins` is, which has too many to write each of them out for a message."""
-        if not name.startswith("_") and hasattr(Margins, name):
-            raise AttributeError(
-                f"{name} belongs to one plane, and this machine has {len(self.parts)}: ask a part, such as "
-                f"margins[0].{name}"
-            )
-        raise AttributeError(name)
+    @property
+    def rho(self) -> NoReturn:
+        """Not available: each plane has its own 1/‖w‖."""
+        self._refuse("rho")
+
+    @property
+    def b(self) -> NoReturn:
+        """Not available: each plane has its own bias."""
+        self._refuse("b")
+
+    @property
+    def signed_distances(self) -> NoReturn:
+        """Not available: a sample has a distance from each plane."""
+        self._refuse("signed_distances")
+
+    @property
+    def free(self) -> NoReturn:
+        """Not available: each plane has its own free vectors."""
+        self._refuse("free")
+
+    @property
+    def bounded(self) -> NoReturn:
+        """Not available: each plane has its own bounded vectors."""
+        self._refuse("bounded")
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name} belongs to one plane, and this machine has {len(self.parts)}: ask a part, such as "
+            f"margins[0].{name}"
+        )
 
     @cached_property
     def functional_margins(self) -> Floats:

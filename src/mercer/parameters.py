@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from inspect import Parameter
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from mercer.arrays import Floats
+if TYPE_CHECKING:
+    from mercer.arrays import Floats
 
 # What numpy.random.default_rng takes.
 Seed = int | np.random.Generator | None

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
-from mercer.engine import Engine, engine_of
-from mercer.gram import Evaluation, evaluation_for
-from mercer.kernels import Kernel
+from mercer.arrays import Floats, freeze, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
+from mercer.expansion import Expansion
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.matrices import as_matrix, dense
-from mercer.kernels.names import as_kernel, kernel_named
+from mercer.kernels.names import bound_kernel, kernel_named
 
 __all__ = ["Function", "canonical"]
 
@@ -30,58 +28,6 @@ __all__ = ["Function", "canonical"]
 # distances are recomputed where they have lost four digits (kernels/distances.py). A power multiplies errors by its
 # degree, for which there is room up to some thousands.
 _VALUE_ERROR = 1e-12
-
-
-# A trained machine is an Expansion, without anything that only training needed. It never changes. Several outputs, such
-# as the pairs of a multi-class machine, share the vectors.
-
-
-@dataclass(frozen=True, eq=False)
-class Expansion:
-    """Kernel, vectors, one column of coefficients and one b per output.
-
-    For a precomputed kernel there are no vectors: `columns` are the indices of the columns of K that are used, out of
-    `n_columns`.
-    """
-
-    kernel: Kernel
-    vectors: Any
-    coefficients: Any  # float64 array, or CSR if each vector is used by few outputs
-    b: Floats
-    columns: Indices | None = None
-    n_columns: int = 0
-
-    def __post_init__(self) -> None:
-        for array in (self.coefficients, self.b, self.columns):
-            freeze(array)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __call__(self, X: Any, n_threads: int = 1) -> Floats:
-        """f at every sample of X, one column per output; kernel values are as precise as X."""
-        out = np.empty((n_samples(X), len(self.b)))
-        out[:] = self.b
-        self._evaluation(engine_of(X)).add(out, X, n_threads)
-        return out
-
-    def norms(self, n_threads: int = 1) -> Floats:
-        """‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
-        values = np.zeros((self.coefficients.shape[0], len(self.b)))
-        self._evaluation(engine_of(self.vectors)).add(values, self.vectors, n_threads)
-        table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
-        return np.asarray(np.sqrt(np.maximum(np.sum(table * values, axis=0), 0.0)))
-
-    def _evaluation(self, engine: Engine | None) -> Evaluation:
-        """Of samples that live with this engine, made once."""
-        if engine not in self._evaluations:
-            made = evaluation_for(self.kernel, self.vectors, self.coefficients, self.columns, engine)
-            self._evaluations[engine] = made
-        return self._evaluations[engine]
-
-    @cached_property
-    def _evaluations(self) -> dict[Engine | None, Evaluation]:
-        return {}
 
 
 class Function:
@@ -369,12 +315,6 @@ def row_keys(vectors: Any) -> list[Any]:
     if hasattr(vectors, "shape"):
         return [row.tobytes() for row in np.ascontiguousarray(vectors) + 0.0]
     return list(vectors)
-
-
-def bound_kernel(kernel: Any, X: Any) -> Kernel:
-    """The kernel as an object whose parameters are numbers."""
-    found: Kernel = as_kernel(kernel)
-    return found if found.bound else found.bind(X)
 
 
 def same_kernel(one: Kernel, other: Kernel) -> bool:

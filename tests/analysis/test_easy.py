@@ -131,6 +131,7 @@ def test_numbers_have_intervals_and_their_unit():
     assert model.figures.r2 > 0.5
     assert model.figures.usual_error > model.figures.error
     assert "off by" in str(model)
+    assert not any(hasattr(model, name) for name in ("predict_proba", "predict_set", "p_values", "classes_", "margins"))
 
 
 def test_a_rare_class_counts_as_much_as_the_others():
@@ -185,12 +186,20 @@ def test_what_the_model_can_be_asked_easy_answers(classes, model, tmp_path):
         model.predict_interval(X)
     with pytest.raises(AttributeError, match="no attribute 'predict_sets'"):
         model.predict_sets(X)
+    assert model.classes_.tolist() == model.model.classes_.tolist()
+    np.testing.assert_array_equal(model.predict_set(X), model.model.predict_set(X))
+    np.testing.assert_array_equal(model.p_values(X), model.model.p_values(X))
+    np.testing.assert_array_equal(model.predict_log_proba(X), model.model.predict_log_proba(X))
+    assert model.guarantee_ == model.model.guarantee_
+    assert model.signed_distance(X).shape == (len(X),)
     mercer.save(model, tmp_path / "m.mercer")
     np.testing.assert_array_equal(mercer.load(tmp_path / "m.mercer").predict(X), model.predict(X))
     with pytest.raises(TypeError, match="what EasyModel learnt is about the machine"):
         mercer.compress(model, 0.1)
     with pytest.raises(TypeError, match="a C file"):
         export_c(model)
+    with pytest.raises(TypeError, match="is fitted already"):
+        model.fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert str(again) == str(model)
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 import mercer
 from mercer.compression import class_groups
+from mercer.expansion import Expansion
 from mercer.files.c.export import export_c
 from reference import exact_expansions as exact
 
@@ -70,4 +71,4 @@ def test_it_saves_exports_and_is_compressed_again(small, tmp_path):
 def _alone(expansion, pair):
     table = exact.dense(expansion.coefficients)[:, [pair]]
     used = np.flatnonzero(table[:, 0])
-    return mercer.rkhs.Expansion(expansion.kernel, expansion.vectors[used], table[used], expansion.b[[pair]])
+    return Expansion(expansion.kernel, expansion.vectors[used], table[used], expansion.b[[pair]])

@@ -10,8 +10,8 @@ import mercer
 from mercer.compression.distance import distances
 from mercer.compression.report import winner_stays
 from mercer.data.labels import votes
+from mercer.expansion import Expansion
 from mercer.kernels import FromFunction, Gaussian, Laplacian, Linear, Matern, Polynomial
-from mercer.rkhs import Expansion
 from reference import exact_expansions as exact
 
 X, y = make_moons(50, noise=0.25, random_state=0)

@@ -10,8 +10,8 @@ import pytest
 
 import mercer
 from mercer.compression import reduction
+from mercer.expansion import Expansion
 from mercer.kernels import Gaussian
-from mercer.rkhs import Expansion
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 10))

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from mercer.kernels import Kernel
 from reference.recipes import evaluate
+from reference.terms import term_value
 
 ANSWERS = {"yes", "no", "depends", "unknown"}
 
@@ -26,6 +27,7 @@ def check_kernel_contract(kernel, X, Z, *, rtol=1e-10):
     if bound.accepts == "vectors":
         _check_formats(bound, X, Z, rtol)
         _check_recipe(bound, X, Z, rtol)
+        _check_terms(bound, X, Z, rtol)
 
 
 def _check_statements(kernel):
@@ -37,6 +39,7 @@ def _check_statements(kernel):
         "strictly_positive_definite",
         "universal",
         "unit_diagonal",
+        "positive_values",
         "differentiable",
     ):
         assert getattr(kernel, statement) in ANSWERS, statement
@@ -96,6 +99,8 @@ def _check_what_is_stated(kernel, X, K):
         assert (np.abs(K) <= size * (1 + 1e-12) + 1e-300).all()
     if kernel.strictly_positive_definite == "yes":
         assert eigenvalues[0] > 0
+    if kernel.positive_values == "yes":
+        assert (K >= 0).all()  # values may underflow
     if kernel.unit_diagonal == "yes":
         np.testing.assert_array_equal(K.diagonal(), 1.0)
     if kernel.lipschitz is not None and kernel.accepts == "vectors":
@@ -144,6 +149,14 @@ def _check_recipe(kernel, X, Z, rtol):
             np.testing.assert_allclose(
                 recipe.scale * (X @ Z.T), expected, rtol=rtol, atol=rtol * np.abs(expected).max()
             )
+
+
+def _check_terms(kernel, X, Z, rtol):
+    terms = kernel.terms(X.shape[1])
+    if terms is not None:
+        expected = kernel(X, Z)
+        values = [[sum(term_value(term, x, z) for term in terms) for z in Z] for x in X]
+        np.testing.assert_allclose(values, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
 
 
 def _length(X):

@@ -303,6 +303,14 @@ def test_what_is_around_a_machine_is_taken_off():
     alone = mercer.certify(sklearn.svm.SVC(tol=1e-10).fit(scaled, two), scaled, two)
     pipeline = make_pipeline(StandardScaler(), sklearn.svm.SVC(tol=1e-10)).fit(X, two)
     assert mercer.certify(pipeline, X, two).primal == alone.primal
+    for without in (
+        GridSearchCV(pipeline, {"svc__C": [1.0]}, refit=False),
+        GridSearchCV(mercer.SVC(), {}, refit=False),
+    ):
+        with pytest.raises(NotFittedError):
+            mercer.certify(without, X, two)
+        with pytest.raises(TypeError, match=r"GridSearchCV has refit=False and so holds no fitted model: fit it with"):
+            mercer.certify(without.fit(X, two), X, two)
     search = GridSearchCV(pipeline, {"svc__C": [1.0]}).fit(X, two)
     assert mercer.certify(search, X, two).primal == alone.primal
     target = TransformedTargetRegressor(sklearn.svm.SVR(tol=1e-10), transformer=StandardScaler()).fit(X, numbers)

@@ -245,11 +245,20 @@ def test_lam_zero_of_a_singular_matrix_is_the_least_squares_fit_of_least_norm(bi
     wide = np.c_[X, X[:, 0] + X[:, 1]]
     theirs = LinearRegression(fit_intercept=bias).fit(wide, y)  # LAPACK's, of least norm
     for solver in ("auto", "eigen"):
-        with pytest.warns(SingularSystemWarning, match="effective rank is 3"):
+        with pytest.warns(SingularSystemWarning, match="effective rank is 3 of 4"):
             model = RLSRegressor(0.0, kernel="linear", solver=solver, bias=bias).fit(wide, y)
         np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-9)
         assert model.rank_ == 3
         assert model.certificate_.violation < 1e-9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bias", [False, True])
+def test_as_many_directions_as_features_are_a_full_rank(bias):
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    for solver in ("auto", "eigen", "cholesky"):
+        model = RLSRegressor(0.0, kernel="linear", solver=solver, bias=bias).fit(X, y)
+        np.testing.assert_allclose(model.coef_, LinearRegression(fit_intercept=bias).fit(X, y).coef_, atol=1e-9)
 
 
 def test_a_singular_kernel_is_solved_and_named():

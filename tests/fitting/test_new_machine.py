@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import mercer
 from contracts import scikit_learn_checks
-from mercer import SVR, QuantileSVR, kernels
+from mercer import SVR, OneClassSVM, QuantileSVR, kernels
 from mercer.fitting.families.regressor import KernelRegressor
+from mercer.fitting.pipeline.state import Array, fitted
 from mercer.problems.dual_problem import DualProblem
 
 
@@ -105,3 +107,77 @@ def test_parameters_are_declared_or_inherited():
         Wider(more=1)
     with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments"):
         SVR(1.0, 2.0)
+
+
+class RelativeSVR(SVR):
+    """A tube for each sample, which grows with |y|; it leaves an array about the training samples."""
+
+    _FITTED = fitted(tubes_=Array("samples", required=True, unless="_compression_"))
+
+    def _tubes(self, y):
+        return self.epsilon + 0.2 * np.abs(y)
+
+    def _problem(self, fit, y, weight):
+        return two_priced_tube(y, 2 * self.C * weight, self._tubes(y), 0.5)
+
+    def _conclude(self, fit, solved):
+        super()._conclude(fit, solved)
+        self.tubes_ = self._tubes(fit.target)
+
+
+class GroupedOneClassSVM(OneClassSVM):
+    """Groups of samples with equal weight; it leaves an array that is true of fewer vectors too."""
+
+    _FITTED = fitted(group_weight_=Array(None, required=True, kept=True))
+
+    def _read(self, y):
+        codes = np.unique(y, return_inverse=True)[1]
+        return codes, np.ones(codes.max() + 1)
+
+    def _weigh(self, target, codes, weight):
+        factor = weight.sum() / np.bincount(codes, weight) / len(target)
+        return weight * factor[codes], factor
+
+    def _conclude(self, fit, solved):
+        super()._conclude(fit, solved)
+        self.group_weight_ = fit.target
+
+
+GROUPS = np.digitize(X[:, 1], [1.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("machine", "y", "name"), [(RelativeSVR(), Y, "tubes_"), (GroupedOneClassSVM(nu=0.2), GROUPS, "group_weight_")]
+)
+def test_an_array_of_its_own_is_read_only_saved_and_loaded(machine, y, name, tmp_path):
+    model = machine.fit(X, y)
+    assert not getattr(model, name).flags.writeable
+    mercer.save(model, tmp_path / "a.mercer")
+    loaded = mercer.load(tmp_path / "a.mercer", classes=[type(machine)])
+    np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_what_compression_makes_of_an_array_of_its_own():
+    small = mercer.compress(GroupedOneClassSVM(nu=0.2).fit(X, GROUPS), 20)
+    assert small.group_weight_.shape == (3,)
+    with pytest.raises(AttributeError, match="tubes_ belongs to the original"):
+        _ = mercer.compress(RelativeSVR().fit(X, Y), 20).tubes_
+
+    class Undecided(RelativeSVR):
+        _FITTED = fitted(tubes_=Array("samples", required=True))
+
+    with pytest.raises(TypeError, match=r"does not say what becomes of tubes_ .* kept=True .* unless='_compression_'"):
+        mercer.compress(Undecided().fit(X, Y), 20)
+
+
+def test_weights_that_a_machine_changes_are_changed_once():
+    """`partial_fit` and `forget` weigh all samples anew, from the weights that the user gave."""
+    weight = np.linspace(0.5, 2.0, 150)
+    machine = GroupedOneClassSVM(nu=0.2, tol=1e-8).partial_fit(X[:100], GROUPS[:100], weight[:100])
+    machine.partial_fit(X[100:], GROUPS[100:], weight[100:])
+    whole = GroupedOneClassSVM(nu=0.2, tol=1e-8).fit(X, GROUPS, weight)
+    np.testing.assert_allclose(machine.decision_function(X), whole.decision_function(X), atol=1e-6)
+    machine.forget(np.arange(100, 150))
+    part = GroupedOneClassSVM(nu=0.2, tol=1e-8).fit(X[:100], GROUPS[:100], weight[:100])
+    np.testing.assert_allclose(machine.decision_function(X), part.decision_function(X), atol=1e-6)

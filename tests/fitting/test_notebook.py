@@ -25,6 +25,7 @@ from mercer import (
     mmd_test,
     tabular,
 )
+from mercer.kernels import Gaussian
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 y = (X[:, 0] > 0).astype(int)
@@ -125,3 +126,14 @@ def test_estimators_that_hold_another(model):
     model.fit(X, y)
     inner = model if hasattr(model, "certificate_") else model.estimator_
     assert shown(model).endswith(str(inner.certificate_))
+
+
+def test_a_kernel_of_many_parts_has_no_row_for_each():
+    kernel = Gaussian(0.1)
+    for _ in range(7):
+        kernel = kernel + kernel
+    few, many = SVC(kernel=Gaussian(0.1) + Gaussian(0.2)), SVC(kernel=kernel)
+    assert "kernel__left__gamma" in few._repr_html_()
+    assert "kernel__left" not in many._repr_html_()
+    assert len(many._repr_html_()) < 2 * len(few._repr_html_())
+    assert "kernel__left" not in make_pipeline(StandardScaler(), many)._repr_html_()

@@ -1,5 +1,6 @@
 """Bounds on rounding hold against sums in extended precision, and say something on clean data."""
 
+import inspect
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from scipy import special
 
 from contracts.named import named
+from mercer import kernels
 from mercer.gram import gram_for
 from mercer.gram.kernel_matrix import KernelMatrix
 from mercer.gram.pair_place import Layout
@@ -20,6 +22,8 @@ from mercer.gram.source import value_error
 from mercer.kernels import (
     ANOVA,
     Bessel,
+    Categorical,
+    Chi2,
     Cosine,
     FromFunction,
     Gaussian,
@@ -30,6 +34,7 @@ from mercer.kernels import (
     Matern,
     Polynomial,
     Precomputed,
+    RationalQuadratic,
     Sigmoid,
     Spline,
     Tanimoto,
@@ -72,6 +77,16 @@ def j0(t):
     return special.j0(near).astype(WIDE) - special.j1(near) * (t - near)
 
 
+def chi2(x, z):
+    total = x + z
+    return (np.where(total > 0, (x - z) ** 2, 0) / np.where(total > 0, total, 1)).sum(axis=2)
+
+
+def tanimoto(G):
+    either = G.diagonal()[:, None] + G.diagonal() - G
+    return np.where(either > 0, G / np.where(either > 0, either, 1), 1)
+
+
 def squares(X):
     return ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
 
@@ -89,6 +104,10 @@ TRUTHS = {
     "sigmoid": (Sigmoid(gamma=0.2, coef0=-0.5), lambda X: np.tanh(WIDE(0.2) * (X @ X.T) - WIDE(0.5))),
     "cosine": (Cosine(), lambda X: unit(X) @ unit(X).T),
     "matern": (Matern(length_scale=2.0, nu=0.5), lambda X: np.exp(-np.sqrt(squares(X)) / 2)),
+    "rational quadratic": (RationalQuadratic(0.7, 2.0), lambda X: (1 + squares(X) / (8 * WIDE(0.7))) ** -WIDE(0.7)),
+    "chi2": (Chi2(0.3).of(np.abs), lambda X: np.exp(-WIDE(0.3) * chi2(abs(X)[:, None, :], abs(X)[None, :, :]))),
+    "tanimoto": (Tanimoto(), lambda X: tanimoto(X @ X.T)),
+    "categorical": (Categorical().of(np.round), lambda X: (np.round(X)[:, None, :] == np.round(X)).mean(axis=2)),
     "anova": (ANOVA(order=2, gamma=0.3), lambda X: anova(np.exp(-WIDE(0.3) * (X[:, None, :] - X[None, :, :]) ** 2))),
     "spline": (Spline(), lambda X: spline(X[:, None, :], X[None, :, :])),
     "intersection": (Intersection().of(np.abs), lambda X: np.minimum(abs(X)[:, None, :], abs(X)[None]).sum(axis=2)),
@@ -102,6 +121,28 @@ TRUTHS = {
         ),
     ),
 }
+
+
+def test_no_kernel_is_left_out():
+    def within(kernel):
+        yield type(kernel)
+        for value in kernel.get_params(deep=False).values():
+            if isinstance(value, kernels.Kernel):
+                yield from within(value)
+
+    covered = {kind for kernel, _ in TRUTHS.values() for kind in within(kernel)}
+    every = [getattr(kernels, name) for name in kernels.__all__]
+    classes = [kind for kind in every if inspect.isclass(kind) and issubclass(kind, kernels.Kernel)]
+    # A kernel that is made of others, or of a function, has a parameter without a default.
+    simple = [
+        kind for kind in classes if all(p.default is not p.empty for p in inspect.signature(kind).parameters.values())
+    ]
+    missing = {kind for kind in simple if kind().accepts == "vectors"} - covered - {kernels.Kernel}
+    assert not missing, (
+        f"{missing} need a formula in TRUTHS of this file: certificates rest on their n_terms, n_factors"
+    )
+
+
 SHIFTS = {
     "clean": lambda X: X,
     "clusters": lambda X: X + 1e7 * (np.arange(len(X)) % 2)[:, None],

@@ -161,7 +161,8 @@ def test_no_kernel_is_left_out():
 
     covered = {kind for kernel in VECTORS + SEQUENCES for kind in within(kernel)} | {Precomputed, Kernel}
     exported = {getattr(kernels, name) for name in kernels.__all__} | set(COMPOSED_KERNELS.values())
-    assert {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} == covered
+    missing = {kind for kind in exported if inspect.isclass(kind) and issubclass(kind, Kernel)} - covered
+    assert not missing, f"{missing} need an instance in VECTORS or SEQUENCES of this file"
 
 
 def test_importing_the_kernels_does_not_need_the_core():

@@ -194,7 +194,7 @@ class Ninth(Gaussian):
     def _values(self, X, Z):
         return super()._values(X, Z) ** 9
 
-    def diag(self, X):
+    def _diag(self, X):
         return np.ones(len(X))
 
 
@@ -215,7 +215,9 @@ def test_another_formula_inherits_no_statement_of_its_parent():
 
 
 def test_values_are_changed_where_all_ask_for_them():
-    with pytest.raises(TypeError, match=r"overrides __call__ .*override _values\(X, Z\) and diag\(X\)"):
+    with pytest.raises(TypeError, match=r"overrides __call__ .*override _values\(X, Z\) and _diag\(X\)"):
         type("Louder", (Gaussian,), {"__call__": lambda self, X, Z=None: 2.0})
-    with pytest.raises(NotImplementedError, match=r"must define diag\(X\)"):
+    with pytest.raises(NotImplementedError, match=r"must define _diag\(X\)"):
         type("Louder", (Gaussian,), {"_values": lambda self, X, Z: 2.0})().diag(np.ones((1, 1)))
+    with pytest.raises(TypeError, match=r"overrides diag, .*override _diag\(X\)"):
+        type("Longer", (Gaussian,), {"diag": lambda self, X: 2.0 * np.ones(len(X))})

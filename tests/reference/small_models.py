@@ -1,7 +1,8 @@
 """The smallest fitted model of every class that a .mercer file may hold, with rows to predict.
 
-Run as a program, this module writes all of them, with their answers, into the zip file that it is given:
-tests/files/mercer_file/written_by_0_1_0.zip was made so, and shows that later versions read what users have.
+Run as a program, this module adds those that are missing, with their answers, to the zip file that it is given:
+tests/files/mercer_file/written_by_0_1_0.zip was made so, and shows that later versions read what users have. What the
+file holds stays as it was written.
 """
 
 import json
@@ -117,9 +118,17 @@ def answers(model, rows):
 
 
 def main(target):
+    before = {}
+    if Path(target).exists():
+        with zipfile.ZipFile(target) as archive:
+            before = {name: archive.read(name) for name in archive.namelist()}
+    said = json.loads(before.pop("answers.json", b"{}"))
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as written, tempfile.TemporaryDirectory() as folder:
-        said = {}
+        for name, content in before.items():
+            written.writestr(name, content)
         for name in MODELS:
+            if f"{name}.mercer" in before:
+                continue
             model, rows = fitted(name)
             path = Path(folder) / "model.mercer"
             mercer.save(model, path)

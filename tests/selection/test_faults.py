@@ -31,7 +31,7 @@ class Broken(Gaussian):
             raise RuntimeError("this kernel is broken")
         return super()._values(X, Z)
 
-    def diag(self, X):  # type: ignore[no-untyped-def]
+    def _diag(self, X):  # type: ignore[no-untyped-def]
         if self.gamma == 2.0:
             raise RuntimeError("this kernel is broken")
         return np.ones(len(X))

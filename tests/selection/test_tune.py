@@ -138,6 +138,8 @@ def test_splitters_and_groups() -> None:
     groups = np.arange(len(y)) % 7
     found = mercer.tune(SVC(), X, y, grid={"C": [1.0]}, cv=GroupKFold(3), groups=groups, refit=False)
     assert found.n_splits_ == 3
+    with pytest.raises(ValueError, match=r"cv=GroupKFold.* but tune is given no groups: give groups="):
+        mercer.tune(SVC(), X, y, grid={"C": [1.0]}, cv=GroupKFold(3))
 
 
 def test_folds_of_flags_behind_the_steps_of_a_pipeline() -> None:

@@ -123,6 +123,14 @@ def test_what_the_best_machine_knows_can_be_asked_here(kind, tmp_path) -> None: 
     one, other = ((tmp_path / name).read_text().replace(name[:-2], "") for name in ("one.c", "other.c"))
     assert one == other
     assert not hasattr(model, "partial_fit")
+    learnt = [name for name in dir(best) if name.endswith("_") and not name.startswith("_")]
+    assert {"certificate_", "n_support_"} <= set(learnt)
+    for name in learnt:
+        assert name in dir(model), name
+        assert type(getattr(model, name)) is type(getattr(best, name))
+        assert not hasattr(kind(), name)
+    assert not hasattr(model, "coef_")  # of a Gaussian kernel
+    assert "coef_" not in dir(model)
 
 
 def test_what_nobody_knows_cannot_be_asked() -> None:

@@ -6,6 +6,11 @@ A tool works for a row of the table unless one of its refusals is about that row
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import mercer
+import mercer.estimators
+from mercer.estimators.novelty import NoveltyDetector
+from mercer.fitting.families.dual_machine import DualMachine
+from mercer.fitting.families.kernel_weights import KernelWeights
 from what_works import engine_tools, explain_tools, file_tools, fit_tools, model_tools
 from what_works.rows import Row
 
@@ -73,8 +78,9 @@ def either(*tests, words=""):
     return Some(lambda row: any(test(row) for test in tests), words)
 
 
-DUAL = ("SVC", "NuSVC", "SVR", "NuSVR", "QuantileSVR", "OneClassSVM", "SVDD")
-WITH_VECTORS = (*DUAL, "MKLClassifier", "MKLRegressor")
+WITH_VECTORS = tuple(name for name in mercer.estimators.__all__ if issubclass(getattr(mercer, name), DualMachine))
+DUAL = tuple(name for name in WITH_VECTORS if not issubclass(getattr(mercer, name), KernelWeights))
+NOVELTY = tuple(name for name in WITH_VECTORS if issubclass(getattr(mercer, name), NoveltyDetector))
 IN_LIBSVM = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 
 without_targets = fact("transforms", "clusters")
@@ -103,7 +109,7 @@ no_classes = Some(lambda row: not row.classifies, "for numbers")
 linear_descent = Some(lambda row: row.has("linear", "descent") or row.has("linear", "pipeline"))
 keeps_w = either(of("LinearSVC", "LinearSVR"), linear_descent, words="of a linear machine")
 no_single_b = either(
-    *(joint, hard_margin, of("NuSVC", "NuSVR", "OneClassSVM", "SVDD")), words=f"{joint.words}, nor {hard_margin.words}"
+    *(joint, hard_margin, of("NuSVC", "NuSVR", *NOVELTY)), words=f"{joint.words}, nor {hard_margin.words}"
 )
 views_or_outputs = either(several_outputs, of("KernelCCA"), words=several_outputs.words)
 other_than_linear = Some(

@@ -50,8 +50,11 @@ def judge_refusal(tool, row, refusal, error):
     if refusal.absent:
         named = isinstance(error, NoSuchTool) or any(f"'{name}'" in text for name in methods_of(tool))
         return None if isinstance(error, AttributeError) and named else f"declared as absent, but {text}"
-    if not isinstance(error, ValueError | TypeError) or any(words in text for words in RAW):
+    if not isinstance(error, ValueError | TypeError):
         return f"a raw exception, {text}"
+    own = text.replace(tool.key, "")  # a tool's name may hold such a word
+    if raw := [words for words in RAW if words in own]:
+        return f"a raw exception, by its words {raw}, {text}"
     if not re.search(refusal.says, str(error)):
         return f"refused, but without saying {refusal.says!r}: {text}"
     if not any(name.lower() in str(error).lower() for name in tool.names):

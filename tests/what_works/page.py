@@ -103,7 +103,7 @@ def text():
     """The whole page."""
     listed = {name for names in GROUPS.values() for name in names}
     missing = {row.estimator for row in ROWS} - listed
-    assert not missing, f"the page has no line for {sorted(missing)}: GROUPS lists them"
+    assert not missing, f"the page has no line for {sorted(missing)}: add them to GROUPS in tests/what_works/page.py"
     parts = [section(title, tools) for title, tools in SECTIONS.items()]
     return INTRODUCTION + "\n" + "\n".join(parts)
 

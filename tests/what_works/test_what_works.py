@@ -4,12 +4,15 @@
 engines are tested in tests/engines.
 """
 
+import inspect
 from dataclasses import replace
 
 import pytest
 
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.libsvm_estimator import libsvm_from_estimator
+from mercer.fitting.mixins import ClassifierMethods, MachineMethods, RegressorMethods
+from mercer.fitting.wrapper_mixin import ModelMethods
 from what_works import model_tools, page
 from what_works.answers import ROWS as ASKED
 from what_works.declaration import SECTIONS, TOOLS, expected
@@ -21,7 +24,21 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_every_public_estimator_has_a_row():
-    assert set(public_estimators()) <= {row.estimator for row in ROWS}
+    missing = set(public_estimators()) - {row.estimator for row in ROWS}
+    assert not missing, f"{sorted(missing)} need a row in tests/what_works/rows.py"
+
+
+def public_methods(cls):
+    return {name for name, value in vars(cls).items() if name[0] != "_" and inspect.isfunction(value)}
+
+
+def test_every_method_of_machines_has_a_column_and_stands_on_models_around_them():
+    methods = set().union(*map(public_methods, (MachineMethods, ClassifierMethods, RegressorMethods)))
+    assert "reasons" in methods
+    missing = methods - set(TOOLS)
+    assert not missing, f"{sorted(missing)} need a Tool in tests/what_works/declaration.py (docs/add_a_tool.md)"
+    missing = methods - set(vars(ModelMethods))
+    assert not missing, f"{sorted(missing)} need a method of ModelMethods (docs/add_a_tool.md)"
 
 
 def test_rows_have_names_of_their_own():
@@ -97,6 +114,7 @@ def test_a_cell_that_breaks_is_noticed(error, words):
         ("operands could not be broadcast together", "a raw exception"),
         ("LIBLINEAR has LinearSVC", "without naming the estimator"),
         ("LIBLINEAR has LinearSVC, no SVC", None),
+        ("LIBLINEAR has LinearSVC, no SVC: dimension 3", "by its words ['dimension']"),
         ("it has LinearSVC, no SVC", "without naming ('LIBLINEAR',)"),
         ("LIBLINEAR has other machines than SVC", "without saying"),
     ],

@@ -10,12 +10,12 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.errors import warn_user
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.machine import Machine
 from mercer.fitting.pipeline.state import Unsaved, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import iterations
-from mercer.rkhs import Expansion
 from mercer.solvers.least_squares.solution import memory_error
 
 _DEFAULT_STEPS = 100

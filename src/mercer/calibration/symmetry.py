@@ -14,9 +14,6 @@ import numpy as np
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from mercer.features.expansion import Nystrom
-from mercer.features.gaussian import GaussianSeries, RandomFourier
-from mercer.features.monomials import Monomials
 from mercer.fitting.families.landmark_machine import LandmarkMachine
 from mercer.fitting.pipeline.fit import bytes_of
 from mercer.fitting.pipeline.machine import Machine
@@ -83,6 +80,8 @@ def _parts_of(model: Any) -> list[Any]:
 
 
 def _reason(part: Any, n_samples: int) -> str | None:
+    from mercer.features import GaussianSeries, Monomials, Nystrom, RandomFourier
+
     seed = getattr(part, "random_state", None)
     fixed = f"draws from rows as they stand with random_state={seed!r}, so that their order counts; use None"
     if isinstance(part, Machine):

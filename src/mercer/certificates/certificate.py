@@ -1,4 +1,4 @@
-"""The proof that comes with every fit, as a value; only the other files of this room make one, never a solver."""
+"""The proof that comes with every fit, as a value; only the other files of this folder make one, never a solver."""
 
 from __future__ import annotations
 
@@ -31,10 +31,6 @@ _SMALL_PART_SHARE = 1e-10
 BOX, EQUALITY = "dual feasibility: box", "dual feasibility: equality"
 OF_GRADIENTS = ("primal", "complementary")
 T = TypeVar("T")
-
-
-def _or(value: float, otherwise: float) -> float:
-    return otherwise if math.isnan(value) else value
 
 
 def _rank(precision: str) -> tuple[bool, bool]:
@@ -71,8 +67,34 @@ def bounded_sum(values: Any, sign: int) -> float:
         return float(total.high if sign > 0 else total.low)
 
 
+def _gap_bound(primal: float, dual: float) -> float:
+    """primal − dual, rounded upwards: its rounding error, known exactly (Knuth's TwoSum), may be what it lacks."""
+    difference = primal - dual
+    if -math.inf < difference < math.inf:
+        moved = difference - primal
+        if primal - (difference - moved) > dual + moved:
+            return math.nextafter(difference, math.inf)
+    return difference
+
+
 @dataclass(frozen=True)
-class Certificate:
+class _CertificateFields:
+    """The fields of a `Certificate`, as its constructor hands them over."""
+
+    primal: float
+    dual: float
+    gap: float
+    violation: float
+    kkt: dict[str, float]
+    gap_measures: Measures
+    precision: str = "float64"
+    worst: int = 0
+    b: tuple[float, ...] = ()
+    parts: Sequence[Certificate] = field(default=(), repr=False)
+    lagrangian: Lagrangian | None = field(default=None, repr=False, compare=False)
+
+
+class Certificate(_CertificateFields):
     """What a fit has reached, in numbers that anyone can recompute.
 
     Attributes
@@ -113,38 +135,43 @@ class Certificate:
     'optimality'
     """
 
-    primal: float
-    dual: float
-    gap: float
-    violation: float
-    kkt: dict[str, float]
-    gap_measures: Measures
-    precision: str = "float64"
-    worst: int = 0
-    b: tuple[float, ...] = ()
-    parts: Sequence[Certificate] = field(default=(), repr=False)
-    lagrangian: Lagrangian | None = field(default=None, repr=False, compare=False)
+    def __init__(
+        self,
+        primal: float,
+        dual: float,
+        gap: float,
+        violation: float,
+        kkt: dict[str, float],
+        gap_measures: Measures,
+        precision: str = "float64",
+        worst: int = 0,
+        b: tuple[float, ...] = (),
+        parts: Sequence[Certificate] = (),
+        lagrangian: Lagrangian | None = None,
+    ) -> None:
+        """Replace numbers that overflow left undefined by ones that claim nothing, and bound the gap from below.
+
+        As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
+        in the gap that is handed over.
+        """
+        primal = math.inf if math.isnan(primal) else primal
+        dual = -math.inf if math.isnan(dual) else dual
+        super().__init__(
+            primal=primal,
+            dual=dual,
+            gap=math.inf if math.isnan(gap) else max(gap, _gap_bound(primal, dual)),
+            violation=math.inf if math.isnan(violation) else violation,
+            kkt={name: math.inf if math.isnan(residual) else residual for name, residual in kkt.items()},
+            gap_measures=gap_measures,
+            precision=precision,
+            worst=worst,
+            b=b,
+            parts=parts,
+            lagrangian=lagrangian,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "lagrangian": None}  # which has arrays over all samples
-
-    def __post_init__(self) -> None:
-        """A number that overflow left undefined becomes one that claims nothing, and the gap is never the smaller.
-
-        As primal ≥ P and dual ≤ D, their difference bounds P − D. So an error that is in one of the two need not be
-        in the gap that is handed over. The difference is rounded upwards: its rounding error, known exactly (Knuth's
-        TwoSum), may be what it lacks.
-        """
-        safe = self.__dict__  # the values of a frozen object are set here, and nowhere else
-        safe["primal"], safe["dual"] = _or(self.primal, math.inf), _or(self.dual, -math.inf)
-        safe["violation"] = _or(self.violation, math.inf)
-        safe["kkt"] = {name: _or(residual, math.inf) for name, residual in self.kkt.items()}
-        difference = safe["primal"] - safe["dual"]
-        if -math.inf < difference < math.inf:
-            moved = difference - safe["primal"]
-            if safe["primal"] - (difference - moved) > safe["dual"] + moved:
-                difference = math.nextafter(difference, math.inf)
-        safe["gap"] = max(_or(self.gap, math.inf), difference)
 
     @property
     def relative_gap(self) -> float:

@@ -10,6 +10,7 @@ hide is in the gap, and `primal` and `dual` are bounds.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.least_squares import ABOVE
 from mercer.gram.ball import Ball
 from mercer.gram.protocols import Doubt, Totals
+
+_TINY = float(np.finfo(float).tiny)
 
 
 def landmark_gap(residual: Floats, lam: float) -> Floats:
@@ -104,22 +107,20 @@ def certify_landmarks(
     the solution is from the optimum does not depend on it, and is told beside the gap. `violation` is the residual
     relative to ‖g‖.
     """
-    size = np.sqrt(2 * lam * gap)
-    relative = size / np.maximum(right, np.finfo(float).tiny)
-    values = Ball(primal, np.zeros_like(gap) if off is None else off).rounded(4)
-    highest, lowest = values.high, (values - gap).low
-    return Certificate.total(
-        [
+    columns = (gap, right, primal, b, np.zeros_like(gap) if off is None else off)
+    parts = []
+    for above, length, value, bias, error in zip(*(column.tolist() for column in columns), strict=True):
+        values, size = Ball(value, error).rounded(4), math.sqrt(2 * lam * above)
+        parts.append(
             Certificate(
-                primal=float(highest[k]),
-                dual=float(lowest[k]),
-                gap=float(gap[k]),  # and at least the difference of the two
-                violation=float(relative[k]),
-                kkt={"normal equations": float(size[k]), ABOVE: float(gap[k])},
+                primal=values.high,
+                dual=(values - above).low,
+                gap=above,  # and at least the difference of the two
+                violation=size / max(length, _TINY),
+                kkt={"normal equations": size, ABOVE: above},
                 gap_measures=gap_measures,
                 precision=precision,
-                b=(float(b[k]),),
+                b=(bias,),
             )
-            for k in range(len(gap))
-        ]
-    )
+        )
+    return Certificate.total(parts)

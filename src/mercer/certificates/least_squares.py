@@ -23,7 +23,7 @@ import numpy as np
 from mercer.arrays import Floats, gamma, sums_by
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import Ball, exact, rounded_up
+from mercer.gram.ball import LEAST, Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.problems.least_squares import LeastSquares
 
@@ -35,6 +35,9 @@ EXACT_GAP = 1e-10
 ABOVE = "primal value above the optimum"
 # Operations on numbers ≥ 0, and a few more.
 _ROUNDINGS = 16
+# Roundings of y − b − f − dβ, and of its sum with y − b.
+_OF_RESIDUALS = 8
+_TINY = float(np.finfo(float).tiny)
 
 
 def certify_solution(
@@ -58,27 +61,42 @@ def certify_outputs(
     Rounding makes sums of β that differ a little from C, and so an f_β that differs from f. All that is claimed holds
     for both.
     """
-    u, weight, reach = Ball(U, errors), problem.weight[:, None], gram.reach
+    weight, member, n = problem.weight[:, None], problem.member, len(problem.weight)
     with np.errstate(over="ignore", invalid="ignore"):
-        ridge = exact((problem.lam / problem.weight)[:, None]).rounded() * beta  # dβ
-        f = u.take(problem.member)
+        # 1. r − dβ has five roundings and the sum with y − b three more, each of a number no larger than all sizes.
+        ridge = problem.lam / weight * beta  # dβ
+        f = U[member]
         fitted = f + ridge
-        b = problem.weight @ (problem.Y - fitted.value) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
-        target = exact(problem.Y) - b
-        rest = target - fitted  # r − dβ
-        # With a bias, this is D(β) − bΣβ. An error of f is in it once, halved.
-        dual = 0.5 * (target + rest).inner(beta, axis=0)
-        near = rest.square().inner(weight, axis=0) / (2 * problem.lam)
-        if problem.n < len(problem.weight) or (C[problem.member] != beta).any():
-            missed = exact((C - joint_sums(problem, exact(beta))).size)
-            away = Ball.within(missed.inner(reach[:, None], axis=0).high)  # at least ‖f − f_β‖
-            f = f + (exact(reach[:, None]) * away).take(problem.member)
-            rest = target - (f + ridge)
-            near = rest.square().inner(weight, axis=0) / (2 * problem.lam) + 0.5 * away.square()
-            dual = dual + 0.5 * away * (u.inner(C, axis=0).sqrt() + away)  # ½⟨f_β, f − f_β⟩
-    return certify_parts(
-        problem, b, beta, dual + near, dual, near, target - f, rest, float(reach.max()), PROOF[gram.positive_definite]
-    )
+        b = problem.weight @ (problem.Y - fitted) / problem.mass if problem.bias else np.zeros(problem.n_outputs)
+        target = problem.Y - b
+        rest = target - fitted
+        error = gamma(_OF_RESIDUALS) * (np.abs(target) + np.abs(f) + np.abs(ridge)) + errors[member]
+        if problem.lam < 2 * _TINY * problem.mass:  # λ/w may have lost LEAST/2
+            error += LEAST * np.abs(beta)
+        error = rounded_up(error, _OF_RESIDUALS)
+        # 2. With a bias, this is D(β) − bΣβ. An error of f is in it once, halved.
+        dual = Ball(target + rest, error).inner(beta, axis=0)
+        dual = Ball(0.5 * dual.value, 0.5 * dual.error + LEAST)
+        near = _squares(problem, rest, error)
+        if problem.n < n or (C[member] != beta).any():
+            reach = gram.reach[:, None]
+            missed = (C - joint_sums(problem, exact(beta))).size
+            away = Ball.within(exact(missed).inner(reach, axis=0).high)  # at least ‖f − f_β‖
+            error = rounded_up(error + (reach * away.error)[member], 2)
+            near = (exact(_squares(problem, rest, error)) + 0.5 * away.square()).high
+            dual = dual + 0.5 * away * (Ball(U, errors).inner(C, axis=0).sqrt() + away)  # ½⟨f_β, f − f_β⟩
+        bound = exact(near)
+        return certify_parts(
+            problem, b, beta, dual + bound, dual, bound, Ball(target - f, error), Ball(rest, error),
+            float(np.maximum.reduce(gram.reach)), PROOF[gram.positive_definite],
+        )  # fmt: skip
+
+
+def _squares(problem: LeastSquares, rest: Floats, error: Floats) -> Floats:
+    """The largest Σ w_i(r_i − d_iβ_i)²/(2λ) of each output; a square may have lost LEAST/2, and its product too."""
+    size, n = np.abs(rest) + error, len(problem.weight)
+    terms = np.add.reduce(size * size * problem.weight[:, None]) + LEAST * (problem.mass + n)
+    return np.asarray(rounded_up(terms / (2 * problem.lam), n + _ROUNDINGS))
 
 
 def certify_limit(problem: LeastSquares, gram: Provable, C: Floats, U: Floats, b: Floats) -> Certificate:
@@ -133,46 +151,55 @@ def certify_parts(
     `above` bounds P − P* in another way. What β leaves, y − f_β − b − dβ, is `left`, or r − dβ, plus a `shift` that all
     rows share.
     """
-    left = rest if left is None else left
-    total = np.abs(sums_of(beta)) if problem.bias else np.zeros(problem.n_outputs)
-    total = np.nextafter(total, np.inf) * (total > 0)  # of sums that were rounded once
+    left, n = rest if left is None else left, len(problem.weight)
+    totals = sums_of(beta) if problem.bias else np.zeros(problem.n_outputs)
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1. Σβ = 0 is missed by `total`. D(β) − bΣβ then is Σβ times b* − b above a bound on the optimum.
-        gaps = nearest = near.high
-        if total.any():
-            sums = residual.inner(problem.weight[:, None], axis=0).size
+        sums = residual.inner(problem.weight[:, None], axis=0).size if totals.any() else totals
+        high, low = np.maximum.reduce(left.value + left.error), np.minimum.reduce(left.value - left.error)
+        size = np.abs(rest.value) + rest.error
+        worst = (size * size * problem.weight[:, None]).argmax(axis=0).tolist()
+    parts = []
+    for k, (total, top, bottom) in enumerate(zip(totals.tolist(), high.tolist(), low.tolist(), strict=True)):
+        # 1. Σβ = 0 is missed by `missed`. D(β) − bΣβ then is Σβ times b* − b above a bound on the optimum.
+        gap = nearest = _of_output(near, k).high
+        value, missed = _of_output(dual, k), math.nextafter(abs(total), math.inf) if total else 0.0
+        if missed:
             # near = first + step·√near at most, solved for near. All numbers are ≥ 0.
-            tilt = rounded_up(sums / problem.mass, len(problem.weight) + _ROUNDINGS)
-            first, step = gaps + total * tilt, total * reach * math.sqrt(2.0)
-            slope = np.sqrt(first) + step
+            tilt = rounded_up(float(sums[k]) / problem.mass, n + _ROUNDINGS)
+            first, step, own = gap + missed * tilt, missed * reach * math.sqrt(2.0), missed * abs(float(b[k]))
+            slope = math.sqrt(first) + step
             nearest = rounded_up(first + step * slope, _ROUNDINGS, slope)
-            own = total * np.abs(b)
-            gaps = np.maximum(nearest, rounded_up(gaps + own, _ROUNDINGS))
-            slope = np.sqrt(nearest)
-            dual = dual - rounded_up(np.maximum(total * tilt + step * slope, own), _ROUNDINGS, slope)
-        # 2. Values and residuals become bounds.
-        highest, lowest, low, high = primal.high, dual.low, left.low, left.high
-        apart = np.maximum.reduce(high) - np.minimum.reduce(low) if problem.bias else np.zeros(len(b))
-        ends = (low, high) if shift is None else ((exact(low) + shift).low, (exact(high) + shift).high)
-        outside = np.maximum.reduce(np.maximum(-ends[0], ends[1]))
-        violation = np.maximum(rounded_up(apart, 1), outside)
-        worst = (rest.size**2 * problem.weight[:, None]).argmax(axis=0)
-    above = nearest if above is None else np.minimum(above, nearest)
-    return Certificate.total(
-        [
+            gap = max(nearest, rounded_up(gap + own, _ROUNDINGS))
+            slope = math.sqrt(nearest)
+            value = value - rounded_up(max(missed * tilt + step * slope, own), _ROUNDINGS, slope)
+        # 2. Residuals become bounds: each end was rounded once.
+        top, bottom = top + gamma(2) * abs(top), bottom - gamma(2) * abs(bottom)
+        apart = top - bottom if problem.bias else 0.0
+        if shift is not None:
+            common = _of_output(shift, k)
+            top, bottom = (exact(top) + common).high, (exact(bottom) + common).low
+        outside = max(top, -bottom)
+        parts.append(
             Certificate(
-                primal=float(highest[k]),
-                dual=float(lowest[k]),
-                gap=float(gaps[k]),
-                violation=float(violation[k]),
-                kkt={**conditions(0.0, float(total[k]), residue, residue), ABOVE: float(above[k])},
+                primal=_of_output(primal, k).high,
+                dual=value.low,
+                gap=gap,
+                violation=max(outside, rounded_up(apart, 1)),
+                kkt={
+                    **conditions(0.0, missed, outside, outside),
+                    ABOVE: nearest if above is None else min(float(above[k]), nearest),
+                },
                 gap_measures=gap_measures,
-                worst=int(worst[k]),
+                worst=worst[k],
                 b=(float(b[k]),) if problem.bias else (),
             )
-            for k, residue in enumerate(outside.tolist())
-        ]
-    )
+        )
+    return Certificate.total(parts)
+
+
+def _of_output(values: Ball, k: int) -> Ball:
+    """The ball of one output, of floats."""
+    return Ball(float(values.value[k]), float(values.error[k]))
 
 
 def limit_of_outputs(

@@ -8,8 +8,11 @@ the gap and the violation include the most that rounding can hide.
 With an unregularised bias only a β whose sum is zero is feasible. So D is that of β − te_j, where one variable has
 taken the sum t, and with x_j'X'β = f_j − b − x_j'(w − X'β)
 
-    P(w, b) − D(β − te_j) ≤ ½‖w − X'β‖² + Σ shares + |t|·(|p_j − f_j − d_jβ_j ∓ ε_j| + ‖x_j‖‖w − X'β‖)
-                            + ½t²(‖x_j‖² + d_j)
+    D(β − te_j) ≥ D(β) − |t|·(|p_j − f_j + b − d_jβ_j ∓ ε_j| + ‖x_j‖‖w − X'β‖) − ½t²(‖x_j‖² + d_j)
+
+Every claim is one-sided: only upper bounds of ‖w‖, ‖X'β‖, ‖w − X'β‖ and the losses count, all of them sums, products and
+roots of numbers ≥ 0. Their roundings are counted together, and each bound is rounded up once. `gap` is no less than the
+difference of the two bounds, so that no error has to be counted in it again.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ import math
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
+from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate, conditions
-from mercer.gram.ball import LEAST, Ball, exact, rounded_up
+from mercer.gram.ball import LEAST, rounded_up
 from mercer.gram.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
 
@@ -36,48 +39,64 @@ _OF_RESIDUALS = 6
 
 def certify_linear(problem: LinearProblem, rows: Rows, w: Floats, b: float, beta: Floats) -> Certificate:
     """The certificate of (w, b) and of a β inside its box, whose sum is zero if the bias is unregularised."""
-    curved, tubes = bool(problem.d.any()), bool(problem.epsilon.any())
+    curved, tubes = np.count_nonzero(problem.d) > 0, np.count_nonzero(problem.epsilon) > 0
+    n, up = rows.n, 1 + gamma(2 * rows.n + rows.d + 4 * _ROUNDINGS)
     with np.errstate(over="ignore", invalid="ignore"):
-        length = exact(w).norm()
+        # 1. Outputs, and the errors of p ∓ ε − f − dβ: each rounding is of a number no larger than all sizes together.
+        length = _length(w)
         f = rows.product_bound(w, b)
-        if rows.origin:  # the bias of rows that were not centred is b − w'c, rounded
-            f = f + Ball.within((length * rows.origin).rounded(_ROUNDINGS).error)
-        hi, lo, combined_error = rows.combination(beta, _LARGEST_ERROR_SHARE * length.high)
-        losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
-            problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value,
-            _errors_of_residuals(problem, f, beta), beta,
-        )  # fmt: skip
-        combined, missed = exact(hi) + lo if lo.any() else exact(hi), Ball.within(combined_error)  # X'β
-        off = w - combined
-        apart = off.norm() + missed
-        norm, energy, distance = length.square(), (combined.norm() + missed).square(), apart.square()
-        total = _total(beta) if problem.bias else exact(0.0)
-        if problem.bias not in (0, np.inf):
-            own, meant = exact(b) / problem.bias, total * problem.bias
-            norm, energy, distance = norm + own.square(), energy + meant.square(), distance + (own - meant).square()
-        # One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
-        primal = norm * 0.5 + exact(losses).rounded((1 + tubes) * rows.n + _ROUNDINGS)
-        dual = exact(problem.p).inner(beta) - energy * 0.5
-        if curved:
-            dual = dual - exact(beta).square().inner(problem.d) * 0.5
+        sizes = np.abs(problem.p) + np.abs(f.value)
         if tubes:
-            dual = dual - exact(problem.epsilon).inner(np.abs(beta))
-        to_gap = to_dual = math.inf if box > 0 else 0.0
+            sizes += problem.epsilon
+        if curved:
+            bent = np.abs(problem.d * beta)
+            sizes += bent
+        errors = gamma(_OF_RESIDUALS) * sizes + f.error
+        if rows.origin:  # the bias of rows that were not centred is b − w'c, rounded
+            errors += gamma(_ROUNDINGS) * up * rows.origin * length
+        errors = rounded_up(errors, _ROUNDINGS)
+        losses, shares, _, worst, box, outward, inward, top, bottom = _core.linear_findings(
+            problem.p, problem.lower, problem.upper, problem.d, problem.epsilon, f.value, errors, beta
+        )
+        # 2. X'β = hi + lo up to `missed`. Two differences are rounded, the first of which is no larger than both others.
+        hi, lo, missed = rows.combination(beta, _LARGEST_ERROR_SHARE * length)
+        off, below = w - hi, 0.0
+        if lo.any():
+            off, below = off - lo, _length(lo)
+        apart = up * (_length(off) + gamma(1) * below + missed)
+        combined = _length(hi) + below + missed
+        norm, energy, distance = length * length, combined * combined, apart * apart
+        # 3. A bias with a penalty is the weight of one more feature.
+        total = _total(beta) if problem.bias else 0.0
+        if problem.bias and not problem.exact_bias:
+            own, meant = b / problem.bias, total * problem.bias
+            norm, energy, distance = norm + own * own, energy + meant * meant, distance + (own - meant) * (own - meant)
+        # 4. One loss of each sample, or of the two sides of its tube, is a number ≥ 0 after a few roundings.
+        primal = _raised(0.5 * norm + losses, up, 2 * n + rows.d if length or losses else 0)
+        most = math.nextafter(abs(total), math.inf) if total else 0.0
+        moved = math.inf if box > 0 else 0.0
         if problem.exact_bias and box <= 0:
-            to_gap, to_dual = _repair(problem, rows, beta, f, b, total.size, apart.size)
+            moved = _repair(problem, rows, beta, f.value, errors, b, most, apart, tubes)
+        # 5. The dual value is a sum of products less numbers ≥ 0, one of which is the rounding of that sum.
+        products = problem.p * beta
+        less = 0.5 * energy + gamma(n) * float(np.add.reduce(np.abs(products))) + moved
+        if curved:  # dβ may have lost LEAST/2
+            less += inner(0.5 * bent + LEAST, np.abs(beta))
+        if tubes:
+            less += inner(problem.epsilon, np.abs(beta))
+        dual = float(np.add.reduce(products)) - _raised(less, up, 4 * n + rows.d if less or beta.any() else 0)
         # A β that fits f but not w satisfies every condition except w = X'β. Its violation is what it adds to the gap,
         # as a share of the primal value.
-        excess = (distance * 0.5).high
-        share = rounded_up(excess / max(primal.high, _TINY), 1) if excess else 0.0
-    missing = share if to_gap < math.inf else math.inf
+        excess = 0.5 * distance
+        missing = excess / max(primal, _TINY) if moved < math.inf else math.inf
     return Certificate(
-        primal=primal.high,
-        dual=(dual - to_dual).low,
-        gap=excess + shares + to_gap,  # and at least the difference of the two, which has all errors
+        primal=primal,
+        dual=dual - gamma(2) * abs(dual),
+        gap=excess + shares,  # and at least the difference of the two, which has all errors
         violation=max(missing, top - bottom) if problem.exact_bias else max(missing, top, -bottom),
         kkt={
-            **conditions(box, total.size if problem.exact_bias else 0.0, outward, inward),
-            "w is the combination Σβ_i x_i": float(off.size.max(initial=0.0)),
+            **conditions(box, most if problem.exact_bias else 0.0, outward, inward),
+            "w is the combination Σβ_i x_i": apart,
         },
         gap_measures="optimality",
         worst=worst,
@@ -90,48 +109,66 @@ def longest(rows: Rows) -> Floats:
     return np.asarray(rounded_up(np.sqrt(rows.lengths + rows.d * LEAST), rows.d + _ROUNDINGS))
 
 
-def _total(beta: Floats) -> Ball:
-    """Σβ, which is computed exactly and rounded once."""
-    try:
-        return exact(math.fsum(beta.tolist())).rounded()
-    except (OverflowError, ValueError):  # ∞ − ∞
-        return Ball.within(math.inf)
+def _length(x: Floats) -> float:
+    """‖x‖ before its d + 2 roundings are counted; each square may have lost LEAST/2. That of zeros is 0."""
+    square = float(np.add.reduce(x * x))
+    return math.sqrt(square + len(x) * LEAST) if square > 0 or x.any() else 0.0
 
 
-def _errors_of_residuals(problem: LinearProblem, f: Ball, beta: Floats) -> Floats:
-    """Bound the errors of p ∓ ε − f − dβ as the core computes them.
+def _raised(value: float, up: float, lost: int) -> float:
+    """A number ≥ 0 times 1 + γ, plus what `lost` products and a few more may lose; ∞ where it is no number.
 
-    Each rounding is of a number that is no larger than all sizes together.
+    If no product can lose anything, 0 stays 0.
     """
-    sizes = np.abs(problem.p) + problem.epsilon + np.abs(f.value) + np.abs(problem.d * beta)
-    return np.asarray(Ball(sizes, f.error).rounded(_OF_RESIDUALS).error)
+    if value == 0 and not lost:
+        return 0.0
+    return value * up + (lost + _ROUNDINGS) * LEAST if value >= 0 else math.inf
+
+
+def _total(beta: Floats) -> float:
+    """Σβ, which is computed exactly and rounded once; ∞ where it is not known."""
+    try:
+        total = math.fsum(beta.tolist())
+    except (OverflowError, ValueError):  # ∞ − ∞
+        return math.inf
+    return math.inf if math.isnan(total) else total
 
 
 def _repair(
-    problem: LinearProblem, rows: Rows, beta: Floats, f: Ball, b: float, most: float, apart: float
-) -> tuple[float, float]:
-    """Bound what moving a sum of size `most` to zero adds to the gap, and takes from the dual value.
+    problem: LinearProblem,
+    rows: Rows,
+    beta: Floats,
+    f: Floats,
+    errors: Floats,
+    b: float,
+    most: float,
+    apart: float,
+    tubes: bool,
+) -> float:
+    """Bound what moving a sum of size `most` to zero takes from the dual value.
 
-    The variable with the most room takes it, or those that may move take parts of it. `apart` bounds ‖w − X'β‖.
+    The variable with the most room takes it, or those that may move take parts of it. `errors` are those of
+    p ∓ ε − f − dβ, of which the LEASTs are enough for the products here, and `apart` bounds ‖w − X'β‖. All other numbers
+    are ≥ 0, and the caller counts their roundings.
     """
     if not 0 < most < math.inf:
-        return most, most
+        return most
     # Within a tube the two sides of zero are two variables.
     room, tube = np.minimum(beta - problem.lower, problem.upper - beta), problem.epsilon
-    if tube.any():
+    if tubes:
         room = np.where(tube > 0, np.minimum(room, np.abs(beta)), room)
-    j = int(np.argmax(room))
-    alone = math.nextafter(float(room[j]), -math.inf) >= most  # a difference, rounded once
-    which = slice(j, j + 1) if alone else slice(None)
-    own, lengths = beta[which], rounded_up(np.sqrt(rows.lengths[which] + rows.d * LEAST), rows.d + _ROUNDINGS)
-    slopes = problem.p[which] - f.take(which) - exact(problem.d[which]) * own
-    slopes = slopes + Ball.within(rounded_up(lengths * apart, 1))
-    if tube.any():
-        slopes = slopes - tube[which] * np.sign(own)
-        if not alone:  # zero may be crossed
-            slopes = slopes + Ball.within(2 * tube)
-    # All numbers are ≥ 0.
-    length, curvature = most * np.maximum.reduce(lengths), np.maximum.reduce(problem.d[which])
-    second, factor = 0.5 * (length * length + most * most * curvature), length + curvature
-    costs = most * np.maximum.reduce(slopes.size) + second, most * np.maximum.reduce((slopes + b).size) + second
-    return float(rounded_up(costs[0], _ROUNDINGS, factor)), float(rounded_up(costs[1], _ROUNDINGS, factor))
+    j = int(room.argmax())
+    up = 1 + gamma(rows.d + 2 * _ROUNDINGS)
+    if math.nextafter(room.item(j), -math.inf) >= most:  # a difference, rounded once
+        own, curvature = beta.item(j), problem.d.item(j)
+        length = math.sqrt(rows.lengths.item(j) + rows.d * LEAST)
+        slope = problem.p.item(j) - math.copysign(tube.item(j), own) - f.item(j) - curvature * own
+        doubt = errors.item(j) + up * length * apart
+        steep = abs(slope + b) + doubt
+    else:
+        lengths, curvature = np.sqrt(rows.lengths + rows.d * LEAST), float(np.maximum.reduce(problem.d))
+        slopes = problem.p - np.copysign(tube, beta) - f - problem.d * beta
+        doubts = errors + up * lengths * apart + 2 * tube  # zero may be crossed
+        length, steep = float(np.maximum.reduce(lengths)), float(np.maximum.reduce(np.abs(slopes + b) + doubts))
+    reach = most * length
+    return most * steep + 0.5 * (reach * reach + most * (most * curvature))

@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, inner
+from mercer.arrays import Floats, Precision, gamma, inner
 from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import ABOVE
-from mercer.gram.ball import Ball, exact
+from mercer.gram.ball import Ball, exact, rounded_up
 from mercer.gram.gram import Provable
 from mercer.losses import is_known_convex
 from mercer.penalties import Penalty, is_known_penalty
@@ -65,52 +65,56 @@ def _certified(
     """The proof with products of one precision, and the gap as it is computed, without any error."""
     lam, penalty, A = problem.lam, problem.penalty, problem.combine
     back = None if A is None else A.T
-    u = gram.product_bound(c, level=level)
+    u, n = gram.product_bound(c, level=level), len(problem.y)
     with np.errstate(over="ignore", invalid="ignore"):
         t = _combined(A, u + b)  # Af
         below, above, shift = _balanced(problem, t.value)
-        # 1. The gradients at the ends of what Af and the dual point can be, and all those between them.
-        near = t + Ball.within(shift)
-        lowest, highest = _gradient(problem, near.low), _gradient(problem, near.high)
-        slopes = Ball.between(lowest.low, highest.high)
+        # 1. The gradients at the ends of what Af and the dual point can be, and all those between them. An end is
+        #    rounded once.
+        reach = rounded_up(t.error + shift + gamma(2) * np.abs(t.value), 4)
+        slopes = _between(problem.gradient(t.value - reach), problem.gradient(t.value + reach))
         # 2. The primal value at Af, which is within t.error of the t where the losses are computed.
-        losses = problem.weight * _computed(problem.loss.value(problem.y, t.value)) + slopes * Ball.within(t.error)
+        losses = problem.weight * problem.loss.value(problem.y, t.value)
+        moved = np.add.reduce((np.abs(slopes.value) + slopes.error) * t.error)
+        lost = gamma(n + _LOSS_ROUNDINGS + 1) * np.add.reduce(np.abs(losses))
+        risk = Ball(float(np.add.reduce(losses)), float(rounded_up(moved + lost, n + 4)))
         square = u.inner(c)
         norm = exact(0.0) if problem.squared else square.sqrt()
         energy = lam * (square if problem.squared else _increasing(penalty.value, norm))
-        primal = losses.sum() + energy
+        primal = risk + energy
         # 3. G by its coefficients; of the squared norm G + 2λf, in which nothing large cancels. Its length counts those
         #    coefficients as they are computed, and how far the true ones can be from them.
-        g = _combined(back, below if below is above else Ball.between(below.low, above.high))
+        g, pull = _combined(back, _between(below, above)), 2 * lam * c
         if problem.squared:
-            g = g + exact(c) * (2 * lam)
-        v, missed = gram.product_bound(g.value, level=level), Ball.within(g.error)
+            g = _shifted(g, pull)
+        v = gram.product_bound(g.value, level=level)
         computed = v.inner(g.value)
-        steep = computed + 2.0 * v.inner(missed) + missed.inner(gram.reach).square()
+        length, along = inner(g.error, gram.reach), inner(g.error, np.abs(v.value) + v.error)
+        steep = computed + Ball.within(rounded_up(2 * along + length * length, 2 * len(c) + 8, length))
         if problem.squared:
-            slope, apart, plain = exact(2 * lam), steep.positive() / (4 * lam), computed.value / (4 * lam)
+            apart, plain = steep.positive() / (4 * lam), computed.value / (4 * lam)
         else:
             steepness = lam * _increasing(penalty.derivative, norm)
-            slope = steepness / norm
             values = exact(computed.value).sqrt(), exact(inner(g.value, u.value)), exact(norm.value)
             apart = _above_tangent(problem, steep.sqrt(), g.inner(u), norm, primal)
             plain = _above_tangent(problem, *values, primal).value
-        gap = ((highest - lowest) * near.error).sum() + apart
+        gap = rounded_up(2 * inner(slopes.error, reach) + apart.high, n + 4)
         # 4. The gradient by f with its part λΩ′(‖f‖)/‖f‖ of c.
-        residual = _combined(back, slopes) + slope * c
-        equality = slopes.sum()
+        residual = _combined(back, slopes)
+        residual = _shifted(residual, pull) if problem.squared else residual + steepness / norm * c
+        equality = slopes.sum().size if problem.bias else 0.0
     zero = not (problem.squared or c.any())
     # Where f = 0 any G that is no steeper than the penalty will do.
-    violation = (steep.sqrt() - steepness).positive().high if zero else residual.size.max(initial=0.0)
+    violation = (steep.sqrt() - steepness).positive().high if zero else _largest(residual)
     certificate = Certificate(
-        primal=float(primal.high),
-        dual=float((primal - gap).low),
-        gap=float(gap.high),
-        violation=float(violation),
+        primal=primal.high,
+        dual=(primal - gap).low,
+        gap=gap,
+        violation=violation,
         kkt={
-            "stationarity": float(violation),
-            "dual feasibility: equality": float(equality.size) if problem.bias else 0.0,
-            ABOVE: float(gap.high),
+            "stationarity": violation,
+            "dual feasibility: equality": equality,
+            ABOVE: gap,
         },
         gap_measures=_proof(gram.positive_definite, problem),
         precision="float64" if is_known_convex(problem.loss) else "float64, the loss as it computes itself",
@@ -124,8 +128,24 @@ def _computed(values: Any) -> Ball:
     return exact(values).rounded(_LOSS_ROUNDINGS)
 
 
-def _gradient(problem: RepresenterProblem, t: Floats) -> Ball:
-    return _computed(problem.gradient(t))
+def _between(low: Floats, high: Floats) -> Ball:
+    """All values between those of an increasing function at two ends, computed as `_computed` says.
+
+    The middle is off by half their difference, by the roundings of the two values, and by four of its own.
+    """
+    middle, sizes = 0.5 * low + 0.5 * high, np.maximum(np.abs(low), np.abs(high))
+    return Ball(middle, rounded_up(0.5 * (high - low) + gamma(_LOSS_ROUNDINGS + 4) * sizes, 4))
+
+
+def _largest(x: Ball) -> float:
+    """The most that any of the absolute values can be."""
+    return rounded_up(float(np.maximum.reduce(np.abs(x.value) + x.error, initial=0.0)), 1)
+
+
+def _shifted(x: Ball, pull: Floats) -> Ball:
+    """x + 2λc, where 2λc has one rounding and the sum another."""
+    value = x.value + pull
+    return Ball(value, rounded_up(x.error + gamma(1) * (np.abs(pull) + np.abs(value)), 4))
 
 
 def _increasing(function: Callable[[Any], Any], at: Ball) -> Ball:
@@ -166,22 +186,25 @@ def _meets(penalty: Penalty, slope: float, near: float) -> float:
     return high
 
 
-def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Ball, Ball, float]:
+def _balanced(problem: RepresenterProblem, f: Floats) -> tuple[Floats, Floats, float]:
     """Two gradients by Af with a dual point between them, and how far from it the points are where they are taken."""
-    g = _gradient(problem, f)
-    if not problem.bias:
+    g = problem.gradient(f)
+    if not problem.bias or not g.any():
         return g, g, 0.0
-    # The first shift is a rounding of the largest |f|, or of what is nothing beside y where f is 0; the next ones are
-    # eight times the one before. Any shift whose two sums pass the test is right; a larger one only widens the gap.
-    sizes = [float(np.abs(f).max(initial=0.0)), _EPS * float(np.abs(problem.y).max(initial=0.0)), _TINY]
-    shift, step = 0.0, _EPS * max(sizes)
+    # The first shift is about what the rounding of Σg is worth, if g is to its derivative as f, or y where f is 0, is to
+    # 1; the next ones are eight times the one before. Any shift whose two sums pass the test is right; a larger one only
+    # widens the gap.
+    roundings = len(f) + _LOSS_ROUNDINGS
+    sizes = [float(np.maximum.reduce(np.abs(values), initial=0.0)) for values in (f, problem.y)]
+    shift = gamma(roundings) * max(sizes[0], _EPS * sizes[1], _TINY)
     for _ in range(40):
-        ends = (problem.gradient(f - shift), problem.gradient(f + shift)) if shift else (g.value, g.value)
-        if ends[0].sum() <= 0 <= ends[1].sum():  # perhaps
-            below, above = map(_computed, ends)
-            if below.sum().high <= 0 <= above.sum().low:
+        below, above = problem.gradient(f - shift), problem.gradient(f + shift)
+        ends = np.add.reduce(below), np.add.reduce(above)
+        if ends[0] <= 0 <= ends[1]:  # perhaps
+            lost = gamma(roundings) * max(np.add.reduce(np.abs(below)), np.add.reduce(np.abs(above)))
+            if rounded_up(lost, len(f) + 4) <= min(-ends[0], ends[1]):
                 return below, above, shift
-        shift, step = step, 8.0 * step
+        shift *= 8.0
     return g, g, np.inf
 
 

@@ -16,9 +16,9 @@ from mercer.arrays import n_samples
 from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded, show_warning
+from mercer.expansion import Expansion
 from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
-from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
 from mercer.tables.asked import ask
 from mercer.tables.frame import part_of

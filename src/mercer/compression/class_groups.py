@@ -22,8 +22,8 @@ from mercer.arrays import Floats, Indices, n_samples, row_blocks, rows_between, 
 from mercer.compression.matching import Samples, matched
 from mercer.compression.target import Span, Target
 from mercer.data.labels import wins
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.state import has_function_per_class
-from mercer.rkhs import Expansion
 
 # How many pairs a vector serves at most. (Letter, 26 classes and 642 vectors: predict takes 0.16 of the original's time
 # with 100 pairs, 0.36 with all 325; 0.13 points of accuracy are lost with 100 pairs, and 0.25 with 75.)

@@ -18,12 +18,12 @@ import numpy as np
 
 from mercer import _core
 from mercer.arrays import Floats, Indices, gamma, is_sparse, n_samples, row_blocks, rows_between, stack, take
+from mercer.expansion import Expansion
 from mercer.gram.ball import Ball
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.source import value_error
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense
-from mercer.rkhs import Expansion
 
 # Kernel values that float64 blocks have.
 _BLOCK_VALUES = 1 << 20

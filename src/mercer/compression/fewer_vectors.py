@@ -21,6 +21,7 @@ from mercer.compression.reduction import MOST_VECTORS, Reduced, to_count, to_err
 from mercer.compression.target import Span, Target
 from mercer.data.samples import check_same_length
 from mercer.engine import on_host
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.class_spec import check_state, declared
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
@@ -28,12 +29,13 @@ from mercer.gram.host_rows import weight_vectors
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels.matrices import dense
 from mercer.parameters import one_of
-from mercer.rkhs import Expansion, row_keys
+from mercer.rkhs import row_keys
 from mercer.runtime.progress import Reporter
 from mercer.tables.asked import ask
 from mercer.unsupervised.learner import Learner
 
-# What stays true of a machine on fewer vectors; the rest speaks of training samples, or of a solve.
+# What stays true of a machine on fewer vectors, beside attributes that are declared as `kept`; the rest speaks of
+# training samples, or of a solve.
 _KEPT = frozenset(
     [
         *("n_features_in_", "feature_names_in_", "kernel_", "_expansion_", "intercept_", "classes_", "class_weight_"),
@@ -259,11 +261,19 @@ def _checked(model: Any, max_error: Any) -> Expansion:
             f"{name} cannot be compressed: only a machine of mercer's that predicts from vectors can, such as SVC, "
             "SVR, OneClassSVM or RLSRegressor, or a Pipeline or a search of one"
         )
-    needed = {part for part, kind in declared(type(model)).items() if kind.required and kind.unless != "_compression_"}
-    if not needed <= _KEPT:
+    specs = declared(type(model))
+    needed = {part for part, spec in specs.items() if spec.required and spec.unless != "_compression_"}
+    lost = sorted(part for part in needed - _KEPT if not specs[part].kept)
+    if lost and "log_marginal_likelihood_value_" in specs:
         raise TypeError(
             f"{name} cannot be compressed: besides f it tells variances, which rest on all of its vectors; compress a "
             "machine for f alone, RLSRegressor or KernelMachine fitted with kernel=model.kernel_"
+        )
+    if lost:
+        raise TypeError(
+            f"{name} cannot be compressed: its class does not say what becomes of {', '.join(lost)} on fewer vectors. "
+            "Declare each with kept=True if it stays true, or with unless='_compression_' if it is about the training "
+            "samples"
         )
     if expansion.vectors is None:
         raise TypeError(
@@ -319,8 +329,9 @@ def compressed(model: Any, found: Expansion, error: Floats, *, removed: int, mov
     for part in (record.error, record.b_change, record.lengths, record.at_vectors):
         freeze(part)
     made = clone(model)
+    specs = declared(type(model))
     for name, value in vars(model).items():
-        if name in _KEPT:
+        if name in _KEPT or (name in specs and specs[name].kept):
             setattr(made, name, value)
     made._expansion_ = found
     made.intercept_ = freeze(np.array(found.b))

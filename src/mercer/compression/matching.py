@@ -32,9 +32,9 @@ from sklearn.base import clone
 from mercer.arrays import Floats, Indices, add_gram, mirror, n_samples, row_blocks, rows_between, take
 from mercer.compression.target import Span, Target
 from mercer.errors import NotSeparableError
+from mercer.expansion import Expansion
 from mercer.gram.host_rows import weight_vectors
 from mercer.kernels import Kernel
-from mercer.rkhs import Expansion
 
 # From |f| of about this on a sample counts little: twice the margin. (Letter at a tenth of its vectors loses 0.1 points
 # of accuracy with 1, 0.13 with 2 and 0.2 without weights, spam 0.72, 0.65 and 0.58.)

@@ -17,8 +17,8 @@ import numpy as np
 from mercer.arrays import Floats, Indices, n_samples, take
 from mercer.compression.matching import Samples, refined
 from mercer.compression.target import Span, Target
+from mercer.expansion import Expansion
 from mercer.kernels import Kernel
-from mercer.rkhs import Expansion
 from mercer.runtime.progress import Reporter
 
 # Vectors that are kept at most: their kernel matrix takes 800 MB.

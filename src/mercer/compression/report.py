@@ -21,13 +21,13 @@ from mercer.certificates.certificate import Certificate
 from mercer.compression.distance import VANISHING, lengths_of
 from mercer.compression.target import factor_of, in_float64
 from mercer.data.labels import wins
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.machine import CompressionRecord
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.gram.linear_gram import linear_scale
 from mercer.gram.source import value_error
 from mercer.kernels.matrices import dense
-from mercer.rkhs import Expansion
 
 # What is added to the diagonal of K, as a share, where φ(x) is projected: a trade of Σ|c_i| against what is left.
 _JITTER = 1e-10

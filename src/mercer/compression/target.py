@@ -14,9 +14,9 @@ import numpy as np
 from scipy import linalg
 
 from mercer.arrays import Floats, is_sparse, n_samples, row_blocks, rows_between, take
+from mercer.expansion import Expansion
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense
-from mercer.rkhs import Expansion
 from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
 
 

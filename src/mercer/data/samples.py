@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from sklearn import config_context, get_config
@@ -15,8 +15,10 @@ from mercer import _core
 from mercer.arrays import BLOCK_BYTES, Floats, is_sparse, n_samples, row_blocks
 from mercer.data.names import check_names
 from mercer.engine import PlacedSamples, configured, engine_of, placed
-from mercer.kernels import Kernel
 from mercer.runtime.threads import effective_n_threads
+
+if TYPE_CHECKING:
+    from mercer.kernels import Kernel
 
 _TABLES = "or let mercer.tabular(estimator) read the table as it is"
 _DATES = ("Date", "Duration", "Time", "period")  # of polars, and of pandas

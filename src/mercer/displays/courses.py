@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +18,9 @@ from mercer.parameters import positive
 from mercer.runtime.optional import require
 from mercer.runtime.shared_docs import shared_docs
 from mercer.tables.asked import ask
-from mercer.teaching.record import Steps
+
+if TYPE_CHECKING:
+    from mercer.teaching.record import Steps
 
 
 class ConvergenceRecord:

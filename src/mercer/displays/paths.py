@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,9 @@ from mercer.displays.drawing import (
 from mercer.estimators.ridge_path import RidgePath
 from mercer.paths.c_path import CPath
 from mercer.tables.asked import ask
-from mercer.teaching.record import Steps
+
+if TYPE_CHECKING:
+    from mercer.teaching.record import Steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from mercer.data.chunks import unpack
 from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
 from mercer.data.names import adopt_names
 from mercer.engine import PlacedSamples
+from mercer.expansion import Expansion
 from mercer.fitting.families.classifier import OneAgainstRest
 from mercer.fitting.families.dual_machine import takes_samples
 from mercer.fitting.mixins import ClassifierMethods, MachineMethods
@@ -30,7 +31,6 @@ from mercer.kernels import Kernel
 from mercer.kernels.matrices import expect_room
 from mercer.parameters import REGULARIZED, bias_kind, integer, not_negative, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
-from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
 from mercer.runtime.refitting import blank_copy
 from mercer.runtime.shared_docs import shared_docs

@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, host
 from mercer.data.labels import Pair, names_of, planes
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import read_samples
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense, widened
 from mercer.kernels.names import kernel_named
-from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
 from mercer.tables.asked import Asked, ask
 

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from mercer.arrays import Data, n_samples, take
+from mercer.kernels.names import bound_kernel
 from mercer.parameters import integer
-from mercer.rkhs import Function, bound_kernel
+from mercer.rkhs import Function
 
 
 def kernel_feature_analysis(

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.arrays import Data, Floats, Indices, n_samples, take
+from mercer.kernels.names import bound_kernel
 from mercer.parameters import not_negative
-from mercer.rkhs import bound_kernel
 
 # What rounding cannot take from the diagonal below 0, as a share of its largest entry.
 _NOT_ROUNDING = 1e-8

@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer.arrays import Floats
 from mercer.data.labels import scores, winner, wins
+from mercer.expansion import Expansion
 from mercer.files.model import Estimator
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.gram.host_rows import weight_vectors
 from mercer.kernels.matrices import dense
 from mercer.kernels.recipe import ArrayArithmetic, Recipe, ended
-from mercer.rkhs import Expansion
 from mercer.tables.asked import Asked, ask
 from mercer.tables.encodings import LeftOut, Numbers
 from mercer.tables.estimator import Tabular, used_columns

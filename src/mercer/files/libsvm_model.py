@@ -32,13 +32,13 @@ from mercer.arrays import Floats, Indices, is_sparse
 from mercer.data.labels import every_pair, votes, winner
 from mercer.engine import configured
 from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Estimator, Facts, Model, check_model, margins_told, pair_names
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import dense
 from mercer.kernels.names import kernel_named
-from mercer.rkhs import Expansion
 from mercer.runtime.threads import effective_n_threads
 
 if TYPE_CHECKING:

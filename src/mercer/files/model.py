@@ -9,9 +9,9 @@ from mercer.arrays import Floats
 from mercer.data.labels import every_pair
 
 if TYPE_CHECKING:
+    from mercer.expansion import Expansion
     from mercer.files.liblinear_model import LiblinearModel
     from mercer.files.libsvm_model import LibsvmModel
-    from mercer.rkhs import Expansion
     from mercer.tables.estimator import Tabular
 
 

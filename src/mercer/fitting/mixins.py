@@ -203,7 +203,9 @@ class MachineMethods(ShowsCertificate):
 
         return Compression(self)
 
-    # What a fit leaves are attributes and not properties, so that only this can say why they are absent.
+    # It only words an error, and finds no attribute. Without it, a compressed machine would say "has no attribute
+    # 'certificate_'" as one that was never fitted. Properties in its place would stand in every class for each name
+    # of `_FITTED`, which a fit sets as an ordinary attribute.
     if not TYPE_CHECKING:  # a checker would take every attribute for one that may be there
 
         def __getattr__(self, name: str) -> Any:

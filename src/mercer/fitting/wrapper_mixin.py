@@ -233,5 +233,4 @@ class ModelMethods:
         return tuple(each) if isinstance(found, tuple) else each[0]
 
     def __dir__(self) -> list[str]:
-        absent = {name for name in vars(ModelMethods) if not name.startswith("_") and not hasattr(self, name)}
-        return [name for name in object.__dir__(self) if name not in absent]
+        return [name for name in object.__dir__(self) if name.startswith("_") or hasattr(self, name)]

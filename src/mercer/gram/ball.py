@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,18 +30,21 @@ from mercer.arrays import Indices, gamma, sums_by
 
 # The smallest number above 0, twice what a product or a quotient can lose below the normal numbers.
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
+_MOST_NUMBERS = 10_000
 _U = 2.0**-53
 _UP = 1 + 8 * _U
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Ball:
     """A computed number, or an array of them, and a bound on the error of each: the true ones lie in [low, high]."""
 
     value: Any
     error: Any
 
-    __array_ufunc__ = None  # NumPy's operators leave the work to those below, its functions raise a TypeError
+    __array_ufunc__: ClassVar[None] = (
+        None  # NumPy's operators leave the work to those below, its functions raise a TypeError
+    )
 
     @staticmethod
     def within(bound: Any) -> Ball:
@@ -55,6 +58,8 @@ class Ball:
         The middle m is any float; |X − m| ≤ max(high − m, m − low), and each difference is rounded once.
         """
         middle = 0.5 * low + 0.5 * high
+        if isinstance(low, float) and isinstance(high, float):
+            return Ball(middle, max(high - middle, middle - low) * _UP if middle == middle else math.nan)
         return Ball(middle, np.maximum(high - middle, middle - low) * _UP)
 
     def __iter__(self) -> Iterator[Any]:
@@ -88,6 +93,9 @@ class Ball:
 
     def finite(self) -> Ball:
         """Return the balls with infinite errors where a value, or its error, has overflowed or is NaN."""
+        # A sum of products is not finite where one of the numbers is not. From _MOST_NUMBERS on BLAS starts threads.
+        if np.size(self.value) < _MOST_NUMBERS and math.isfinite(np.vdot(self.value, self.error)):
+            return self
         known = np.isfinite(self.value) & np.isfinite(self.error)
         return Ball(self.value, np.where(known, self.error, np.inf))
 
@@ -185,6 +193,11 @@ class Ball:
         With z = √x, |√X − z| = |X − x|/(√X + z) ≤ e/(√(x − e) + z), and never above √e. Where x < 0, X is as near to 0.
         The computed denominator is larger by the share 2.5u at most.
         """
+        if isinstance(self.value, float) and isinstance(self.error, float) and 0 <= self.value < math.inf:
+            x, e = float(self.value), float(self.error)
+            z = math.sqrt(x)
+            root = math.sqrt(e) if e >= 0 else math.nan
+            return Ball(z, (min(root, e / max(z + math.sqrt(max(x - e, 0.0)), LEAST)) + _U * z) * _UP)
         x, e = np.maximum(self.value, 0.0), self.error
         with np.errstate(over="ignore", invalid="ignore"):
             z = np.sqrt(x)
@@ -194,6 +207,8 @@ class Ball:
 
     def positive(self) -> Ball:
         """max(X, 0): no further from max(x, 0) than e, and at most x + e."""
+        if isinstance(self.value, float) and isinstance(self.error, float) and -math.inf < self.value < math.inf:
+            return Ball(max(self.value, 0.0), min(self.error, max(self.high, 0.0)))
         error = self.error + 0.0 * self.value  # NaN where x is −∞
         return Ball(np.maximum(self.value, 0.0), np.minimum(error, np.maximum(self.high, 0.0)))
 
@@ -211,7 +226,8 @@ class Ball:
         """
         value, size = np.add.reduce(self.value, axis), np.add.reduce(abs(self.value), axis)
         n = self.value.size if axis is None else self.value.shape[axis]
-        return Ball(value, (np.add.reduce(self.error, axis) + gamma(n) * size) * (1 + gamma(n + 8)))
+        error = (np.add.reduce(self.error, axis) + gamma(n) * size) * (1 + gamma(n + 8))
+        return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def inner(self, other: Any, axis: int | None = None) -> Ball:
         """ΣXY, in whatever order NumPy adds: |ΣXY − fl(Σxy)| ≤ Σ[|x|e_y + (|y| + e_y)e_x] + γ_nΣ|xy| (Higham, 3.5).
@@ -226,8 +242,9 @@ class Ball:
         terms = size * e if e_y is None else abs(x) * e_y + (size + e_y) * e
         sizes = np.add.reduce(abs(products), axis)
         error = (np.add.reduce(terms, axis) + gamma(n + 1) * sizes) * (1 + gamma(n + 10))
-        some = np.logical_and.reduce(sizes > 0, None) or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e)))
-        error = error + 4 * n * LEAST if some else error
+        some = sizes > 0 if axis is None else np.logical_and.reduce(sizes > 0, None)
+        if some or ((np.any(y) or np.any(e_y)) and (np.any(x) or np.any(e))):
+            error = error + 4 * n * LEAST
         return Ball(float(value), float(error)) if axis is None else Ball(value, error)
 
     def sum_by(self, index: Indices, n: int) -> Ball:

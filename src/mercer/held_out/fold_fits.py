@@ -199,6 +199,21 @@ class _BatchFit:
         tasks: Sequence[Task[DualProblem]] = machine._tasks(fit)
         return tasks
 
+    def _solve(self, machine: Any, fold: Fold, task: Task[DualProblem], field: StoredField) -> TaskFit:
+        """Solve one problem of a fold on a stored K, from where the field's last problem ended: the only place."""
+        assert fold.fit is not None
+        limits = fold.fit.limits.stop
+        stop = replace(limits, tol=task.unit * limits.tol)
+
+        def solve_on_field(problem: DualProblem, _: Gram, stop: Stop, start: Any = None, **options: Any) -> Any:
+            return solve_stored(problem, field, stop, task.solve)
+
+        solve = solve_on_field if task.around is None else partial(task.around, inner_solver=solve_on_field)
+        solution, proof = solve(task.problem, field.gram, stop)
+        b = Solved(task, solution, proof).bias(getattr(machine, "bias", True))
+        coefficients = task.problem.row_coefficients(solution.beta, len(field.rows))
+        return TaskFit(fold.rows[task.rows], coefficients, b, proof, solution.steps, solution.stop_reason)
+
     # --- every problem is about all samples --------------------------------------------------------------------------
 
     def run_fold(self, fold: Fold) -> None:
@@ -242,7 +257,7 @@ class _BatchFit:
                 for k, task in enumerate(self._tasks(machine, fold)):
                     if k not in fields:
                         fields[k] = StoredField(stored, fold.rows[task.rows], twins=twins)
-                    fits.append(self._solve(machine, fold, task, fields[k]))
+                    fits.append(self._with_values(self._solve(machine, fold, task, fields[k]), fold, fields[k]))
             except Exception as error:
                 self._listener.failed(name, fold.number, error)
                 fields.clear()  # what the last solve left cannot be trusted
@@ -251,36 +266,22 @@ class _BatchFit:
             classes = getattr(fold.fit.target, "labels", None)
             self._listener.told(name, fold.number, FoldFit(classes, fits, values, time.perf_counter() - begun))
 
-    def _solve(self, machine: Any, fold: Fold, task: Task[DualProblem], field: StoredField) -> TaskFit:
+    def _with_values(self, fit: TaskFit, fold: Fold, field: StoredField) -> TaskFit:
+        """Add the decision values of the held-out samples, which have rows in the field."""
         assert fold.fit is not None
-        limits = fold.fit.limits.stop
-        stop = replace(limits, tol=task.unit * limits.tol)
-
-        def solve_on_field(problem: DualProblem, _: Gram, stop: Stop, start: Any = None, **options: Any) -> Any:
-            return solve_stored(problem, field, stop, task.solve)
-
-        solve = solve_on_field if task.around is None else partial(task.around, inner_solver=solve_on_field)
-        solution, certificate = solve(task.problem, field.gram, stop)
-        b = Solved(task, solution, certificate).bias(getattr(machine, "bias", True))
         test = self._shared.rows[fold.test]
-        offset = 0.0 if fold.fit.constant else b  # u has the constant feature's part already
+        offset = 0.0 if fold.fit.constant else fit.b  # u has the constant feature's part already
         close = np.unique(test[np.abs(field.u[test] + offset) <= field.e[test]])
         if len(close):  # a sign that the stored values leave open
             field.sharpen(close)
-        rows, (u, e) = field.rows, (field.u, field.e)
-        coefficients = task.problem.row_coefficients(solution.beta, len(rows))
-        return TaskFit(
-            rows,
-            coefficients,
-            b,
-            certificate,
-            solution.steps,
-            solution.stop_reason,
+        own, u, e = fit.coefficients, field.u, field.e
+        return replace(
+            fit,
             values=u[test] + offset,
             errors=e[test],
             lengths=field.stored.sizes[test],
             offset=offset,
-            norm=float(np.sqrt(max(0.0, coefficients @ u[rows] + np.abs(coefficients) @ e[rows]))),
+            norm=float(np.sqrt(max(0.0, own @ u[field.rows] + np.abs(own) @ e[field.rows]))),
         )
 
     # --- pairs of classes --------------------------------------------------------------------------------------------
@@ -318,17 +319,12 @@ class _BatchFit:
                     if not self._listener.wanted(name, fold.number):
                         continue
                     task = tasks[name, fold.number][named.index(pair)]
-                    rows = fold.rows[task.rows]
-                    field = field or StoredField(stored, at[rows])
+                    field = field or StoredField(stored, at[fold.rows[task.rows]])
                     try:
-                        solution, proof = solve_stored(task.problem, field, fold.fit.limits.stop, task.solve)
+                        found[name, fold.number] = self._solve(machine, fold, task, field)
                     except Exception as error:
                         self._listener.failed(name, fold.number, error)
                         field = None  # what the last solve left cannot be trusted
-                        continue
-                    b = Solved(task, solution, proof).bias(machine.bias)
-                    ended = solution.steps, solution.stop_reason
-                    found[name, fold.number] = TaskFit(rows, solution.beta, b, proof, *ended)
             return found
 
         begun, pairs = time.perf_counter(), self.pairs or []

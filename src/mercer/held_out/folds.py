@@ -143,7 +143,7 @@ def places_in(rows: Any, n: int) -> Indices:
 
 def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
     """Folds that leave out every sample exactly once; `cv` is what the caller asked for."""
-    if _needs_groups(splitter):
+    if needs_groups(splitter):
         raise ValueError(
             f"cv={cv!r} makes folds of groups, but calibration is given no groups; make the folds yourself: "
             "cv=list(GroupKFold(5).split(X, y, groups)), or StratifiedGroupKFold in its place"
@@ -175,7 +175,7 @@ def splits_of(splitter: Any, y: Any, cv: Any) -> Splits:
     return found
 
 
-def _needs_groups(splitter: Any) -> bool:
+def needs_groups(splitter: Any) -> bool:
     """Tell if a splitter of scikit-learn splits by groups."""
     routing = getattr(splitter, "get_metadata_routing", None)  # of scikit-learn's own splitters alone
     return routing is not None and routing().split.requests.get("groups") is True

@@ -17,12 +17,12 @@ from mercer._core import Homotopy
 from mercer.arrays import Flags, Floats, Indices, freeze, megabytes, sums_by
 from mercer.data.labels import votes, winner
 from mercer.engine import on_host
+from mercer.expansion import Expansion
 from mercer.fitting.families.kernel_weights import KernelWeights
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.paths.exact_solution import ExactSolution, chosen_b, exact_solutions
 from mercer.problems.dual_problem import DualProblem
-from mercer.rkhs import Expansion
 from mercer.solvers.active_set.homotopy import settled, without
 
 

@@ -54,7 +54,7 @@ class OfValues(Composite):
         with np.errstate(over="ignore", invalid="ignore"):
             return self.of_values(blocks)
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         diagonals = self._diagonals(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.of_values(diagonals)

@@ -89,7 +89,7 @@ class OnColumns(Composite):
         part = self._part(X)
         return self.kernel._values(part, part if Z is X else self._part(Z))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return self.kernel.diag(self._part(self._samples(X)))
 
     def n_terms(self, X: Samples) -> int:
@@ -224,7 +224,7 @@ class Categorical(Kernel):
         out /= max(1, X.shape[1])
         return out
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         X = as_matrix(X)
         if self.frequencies is None:
             return np.ones(X.shape[0])

@@ -222,7 +222,7 @@ class Normalised(Composite):
             return self
         return (part.majorant() ** 3).scaled_by(lambda X: part.diag(X) ** -1.5)
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return np.ones_like(self._lengths(X))
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
@@ -312,7 +312,7 @@ class Weighted(_ThroughFunction):
             out *= columns
         return out
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         X = self._samples(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return self.kernel.diag(X) * in_row_blocks(lambda rows: numbers_of(self.function, rows), X) ** 2
@@ -370,7 +370,7 @@ class PulledBack(_ThroughFunction):
         features = self._features(X)
         return self.kernel._values(features, features if Z is X else self._features(Z))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return in_row_blocks(lambda rows: self.kernel.diag(self._features(rows)), self._samples(X))
 
     @property

@@ -45,7 +45,7 @@ class Linear(Kernel):
     def _values(self, X: Samples, Z: Samples) -> Floats:
         return dot(X, Z)
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return squared_lengths(as_matrix(X))
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:
@@ -89,7 +89,7 @@ class _OfAffineProduct(WithGamma):
         yield "gamma", (), product * slope
         yield "coef0", (), slope
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return self._ending(affine(self._gamma(), float(self.coef0), squared_lengths(as_matrix(X))))
 
 
@@ -236,7 +236,7 @@ class Cosine(Kernel):
         unit = unit_rows(X)
         return dot(unit, unit if Z is X else unit_rows(Z))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return np.asarray(nonzero_rows(as_matrix(X)), dtype=np.float64)
 
     def _gradient(self, X: Samples, Z: Samples, weights: Floats) -> Floats:

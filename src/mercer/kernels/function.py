@@ -77,7 +77,7 @@ class FromFunction(Kernel):
             raise ValueError(f"the kernel function {name} returned {bad}; all its values must be finite")
         return np.array(values, dtype=np.float64, order="C")
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         """k(x_i, x_i), from small blocks whose symmetry is checked on the way."""
         return in_row_blocks(self._diagonal, self._samples(X), DIAGONAL_ROWS)
 
@@ -165,7 +165,7 @@ class FromFeatureMap(Kernel):
         features = self._features(X)
         return dot(features, features if Z is X else self._features(Z))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         return in_row_blocks(lambda rows: squared_lengths(self._features(rows)), self._samples(X))
 
     @property
@@ -214,7 +214,7 @@ class Precomputed(Kernel):
     def _values(self, X: Samples, Z: Samples) -> Floats:
         return np.array(X, dtype=np.float64, order="C")
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         K = self._samples(X)
         if K.shape[0] != K.shape[1]:
             raise ValueError(f"only a square kernel matrix has a diagonal of k(x, x), but its shape is {K.shape}")

@@ -1,12 +1,11 @@
 """Kernel: a formula k(x, z), what is known about it, and the operators that combine kernels into new ones.
 
-A kernel knows no data and no device. It defines `_values` (a block of K) and `diag`; the rest has defaults.
+A kernel knows no data and no device. It defines `_values` (a block of K) and `_diag`; the rest has defaults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
@@ -35,23 +34,12 @@ DOMAINS_OF_FUNCTIONS = ("vectors", "sequences")  # samples of a user's function
 
 # What a class knows of its formula: another formula in a subclass inherits none of it.
 _KNOWN_OF_THE_FORMULA = [
-    "diag", "recipe", "terms", "majorant", "positive_definite", "strictly_positive_definite", "universal",
+    "_diag", "recipe", "terms", "majorant", "positive_definite", "strictly_positive_definite", "universal",
     "unit_diagonal", "positive_values", "differentiable", "lipschitz", "_gradient", "_slopes", "_diagonal_gradient",
     "_diagonal_slopes",
 ]  # fmt: skip
 
 DIAGONAL_ROWS = 32  # of the square blocks that a diagonal is taken from: few, since the rest of a block is wasted
-
-
-def _where_samples_live(diag: Callable[[Any, Samples], Floats]) -> Callable[[Any, Samples], Floats]:
-    """A kernel's `diag` that asks an engine for k(x, x) of the engine's samples."""
-
-    @wraps(diag)
-    def of_any(kernel: Kernel, X: Samples) -> Floats:
-        X = placed(X)
-        return X.diagonal(kernel) if isinstance(X, PlacedSamples) else diag(kernel, X)
-
-    return of_any
 
 
 class Kernel(FeatureSpace, NamedParameters):
@@ -79,10 +67,13 @@ class Kernel(FeatureSpace, NamedParameters):
     __array_ufunc__ = None
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Whoever changes the values of a kernel says anew what is known of them: the core's recipe, for one."""
+        """Reset what is known of the parent's formula, such as the core's recipe, in a class with other values."""
         super().__init_subclass__(**options)
         if "diag" in vars(cls):
-            type.__setattr__(cls, "diag", _where_samples_live(cls.diag))
+            raise TypeError(
+                f"{cls.__name__} overrides diag, which also takes samples of an engine; override _diag(X), the values "
+                "k(x, x) of samples on this host, instead"
+            )
         if getattr(super(cls, cls), "_values", None) in (None, Kernel._values):
             return
         if "_values" in vars(cls):
@@ -92,7 +83,7 @@ class Kernel(FeatureSpace, NamedParameters):
         elif "__call__" in vars(cls):
             raise TypeError(
                 f"{cls.__name__} overrides __call__ of another kernel, which fits and sums of kernels do not ask; "
-                "override _values(X, Z) and diag(X) instead"
+                "override _values(X, Z) and _diag(X) instead"
             )
 
     def __sklearn_clone__(self) -> Self:
@@ -135,10 +126,15 @@ class Kernel(FeatureSpace, NamedParameters):
         return K
 
     def diag(self, X: Samples) -> Floats:
-        """k(x_i, x_i) for every sample, without the matrix; a kernel with a unit diagonal need not define it."""
+        """k(x_i, x_i) for every sample, without the matrix."""
+        X = placed(X)
+        return X.diagonal(self) if isinstance(X, PlacedSamples) else self._diag(X)
+
+    def _diag(self, X: Samples) -> Floats:
+        """k(x_i, x_i) for every sample on this host; a kernel with a unit diagonal need not define it."""
         if self.unit_diagonal != "yes":
-            raise NotImplementedError(f"{type(self).__name__} must define diag(X), the values k(x, x), beside _values")
-        return np.ones(n_samples(placed(X)))
+            raise NotImplementedError(f"{type(self).__name__} must define _diag(X), the values k(x, x), beside _values")
+        return np.ones(n_samples(X))
 
     def _values(self, X: Samples, Z: Samples) -> Floats:
         """A block of K as a fresh C-ordered float64 array; X may be Z."""

@@ -133,3 +133,9 @@ def as_kernel(kernel: object, *, degree: int = 3, gamma: float | str = "scale", 
     raise TypeError(
         f"kernel={kernel!r} must be a name, a kernel object or a function (X, Z) -> matrix, not {type(kernel).__name__}"
     )
+
+
+def bound_kernel(kernel: Any, X: Any) -> Kernel:
+    """Return the kernel as an object whose parameters are numbers."""
+    found: Kernel = as_kernel(kernel)
+    return found if found.bound else found.bind(X)

@@ -74,7 +74,7 @@ class ANOVA(Kernel):
         with np.errstate(over="ignore", under="ignore"):
             return np.asarray(np.exp(-float(self.gamma) * (x - z) ** 2))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         X = self._samples(X)
         return np.full(n_samples(X), _symmetric_sum(np.ones((1, X.shape[1])), self.order)[0])
 
@@ -141,7 +141,7 @@ class Spline(Kernel):
         check_same_width(X, Z)  # a column of zeros has the factor 1
         return row_by_row(lambda x, z: np.prod(_spline(x, z), axis=1), *narrowed(X, Z))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         X, out = as_matrix(X), np.empty(n_samples(X))
         with np.errstate(over="ignore"):
             for rows in strips(X):
@@ -206,7 +206,7 @@ class Intersection(OfHistograms):
         check_same_width(X, Z)
         return row_by_row(lambda x, z: np.minimum(x, z).sum(axis=1), *narrowed(X, Z))
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         X, out = self._samples(X), np.empty(n_samples(X))
         for rows in strips(X):
             out[rows] = widened(dense(X[rows])).sum(axis=1)

@@ -90,7 +90,7 @@ class OfSequences(Kernel):
             out /= rows if Z is X else _roots(self._own_sums(Z))
         return out
 
-    def diag(self, X: Samples) -> Floats:
+    def _diag(self, X: Samples) -> Floats:
         self._check()
         totals = self._own_sums(self._samples(X))
         return (totals > 0).astype(np.float64) if self.normalise else totals

@@ -7,9 +7,10 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mercer.arrays import Floats
+if TYPE_CHECKING:
+    from mercer.arrays import Floats
 
 # Seconds after which a waiting thread looks around: where a signal does not wake it, Ctrl-C takes that long.
 WAKE_SECONDS = 0.05

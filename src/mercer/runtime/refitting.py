@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-Estimator = TypeVar("Estimator")
+from sklearn.base import BaseEstimator
+
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
 
 def fitted_names(model: Any) -> list[str]:
@@ -17,9 +19,10 @@ def fitted_names(model: Any) -> list[str]:
 
 
 def blank_copy(model: Estimator) -> Estimator:
-    """A copy of an estimator as it was before any fit."""
-    blank = object.__new__(type(model))  # copy.copy takes as long as reading the samples
-    blank.__dict__.update(_given(model))
+    """A copy of an estimator as it was before any fit, with the same parameter objects."""
+    # copy.copy runs __getstate__ and costs 4 % of a fit to 30 samples; this costs a third of that.
+    blank: Estimator = type(model)(**model.get_params(deep=False))
+    vars(blank).update(_given(model))  # also callbacks and requests for metadata, which are no parameters
     return blank
 
 

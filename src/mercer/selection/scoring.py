@@ -235,8 +235,11 @@ class _HeldOut:
         self._asked = True
         raise NeedsModel
 
+    # This cannot be written out as attributes: a score is the user's function, and may ask for any attribute of any
+    # estimator. An AttributeError would not do either: a score that catches it, as hasattr does, would go on without
+    # the model and return another number. So every name is noted in `_asked`.
     def __getattr__(self, name: str) -> Any:
-        """Whatever else a user's score asks for needs the fitted model; there is no list of that."""
+        """Note that a score asks for more than predictions, and raise NeedsModel."""
         if name.startswith("__"):
             raise AttributeError(name)
         if name in ("decision_function", "predict_proba", "predict_log_proba"):  # asked for only to see if it is there

@@ -20,7 +20,7 @@ from mercer.arrays import is_sparse, n_samples
 from mercer.engine import PlacedSamples, on_host, placed
 from mercer.errors import GuessWarning, held_warnings, warn_user
 from mercer.fitting.pipeline.fit import bytes_of, deadline_of
-from mercer.held_out.folds import folds_of, places_in
+from mercer.held_out.folds import folds_of, needs_groups, places_in
 from mercer.held_out.machines import weight_option
 from mercer.kernels.names import kernel_accepts
 from mercer.parameters import one_of
@@ -174,7 +174,7 @@ def tune(
     if qid is not None:
         groups = qid if groups is None else groups
         cv = GroupKFold(cv, shuffle=True, random_state=0) if isinstance(cv, int) else cv
-    made = folds_of(cv, y, labelled).split(rows, y, groups) if by_folds else ()
+    made = _folds(cv, y, labelled, groups).split(rows, y, groups) if by_folds else ()
     splits = [(places_in(train, n_samples(X)), places_in(test, n_samples(X))) for train, test in made]
     ends = ends_of(estimator, scoring) if skip and by_folds else None
     cells = Cells(points, len(splits) if by_folds else 1, ends, likely=skip == "likely", kept=own)
@@ -210,6 +210,17 @@ def tune(
     for message, category in dict.fromkeys([*(one for one in of_fits if one not in early), *of_end]):
         warn_user(message, category)
     return result
+
+
+def _folds(cv: Any, y: Any, labelled: bool, groups: Any) -> Any:
+    """The splitter that `cv` asks for; raise if it splits by groups and there are none."""
+    splitter = folds_of(cv, y, labelled)
+    if groups is None and needs_groups(splitter):
+        raise ValueError(
+            f"cv={cv!r} keeps the samples of a group together, but tune is given no groups: give groups=, the group of "
+            "each sample, or a number of folds as cv"
+        )
+    return splitter
 
 
 def _check_called_right(estimator: Any, X: Any, y: Any) -> None:

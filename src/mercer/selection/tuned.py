@@ -180,13 +180,6 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         values: Floats = self._best().decision_function(X)
         return values
 
-    def __getattr__(self, name: str) -> Any:
-        # What the best machine learnt: certificate_, support_, classes_, n_features_in_, ... It may be anybody's
-        # Pipeline, so that the names are not known here.
-        if name.endswith("_") and not name.startswith("_") and "best_estimator_" in vars(self):
-            return getattr(self.best_estimator_, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def _inside(self) -> Any:
         return self._machine()
 
@@ -194,6 +187,113 @@ class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, B
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self._machine()).input_tags
         return tags
+
+    # --- fitted attributes of the best machine: an AttributeError where it has none -----------------------------------
+
+    @property
+    def certificate_(self) -> Any:
+        """The proof of the best machine's fit."""
+        return self.best_estimator_.certificate_
+
+    @property
+    def classes_(self) -> Any:
+        """The class labels."""
+        return self.best_estimator_.classes_
+
+    @property
+    def class_weight_(self) -> Any:
+        """The weight of each class."""
+        return self.best_estimator_.class_weight_
+
+    @property
+    def n_features_in_(self) -> Any:
+        """The number of features that the best machine was fitted on."""
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of these features, where the samples had names."""
+        return self.best_estimator_.feature_names_in_
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel, with numbers for all its parameters."""
+        return self.best_estimator_.kernel_
+
+    @property
+    def support_(self) -> Any:
+        """The indices of the support vectors among the samples."""
+        return self.best_estimator_.support_
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The support vectors."""
+        return self.best_estimator_.support_vectors_
+
+    @property
+    def n_support_(self) -> Any:
+        """The number of support vectors, of each class for a classifier."""
+        return self.best_estimator_.n_support_
+
+    @property
+    def dual_coef_(self) -> Any:
+        """The coefficients of the support vectors."""
+        return self.best_estimator_.dual_coef_
+
+    @property
+    def intercept_(self) -> Any:
+        """The bias of each decision function."""
+        return self.best_estimator_.intercept_
+
+    @property
+    def coef_(self) -> Any:
+        """The weight of each feature, for a linear kernel."""
+        return self.best_estimator_.coef_
+
+    @property
+    def offset_(self) -> Any:
+        """The threshold of a novelty detector's scores."""
+        return self.best_estimator_.offset_
+
+    @property
+    def function_(self) -> Any:
+        """The decision functions as elements of the kernel's space."""
+        return self.best_estimator_.function_
+
+    @property
+    def rkhs_norm_(self) -> Any:
+        """The norm ‖w‖ of each decision function."""
+        return self.best_estimator_.rkhs_norm_
+
+    @property
+    def n_iter_(self) -> Any:
+        """The number of steps of the solver."""
+        return self.best_estimator_.n_iter_
+
+    @property
+    def n_kernel_values_(self) -> Any:
+        """The number of kernel values that the fit computed."""
+        return self.best_estimator_.n_kernel_values_
+
+    @property
+    def converged_(self) -> Any:
+        """True if the fit reached its tolerance."""
+        return self.best_estimator_.converged_
+
+    @property
+    def stop_reason_(self) -> Any:
+        """The reason why the solver stopped."""
+        return self.best_estimator_.stop_reason_
+
+    @property
+    def fit_status_(self) -> Any:
+        """0 if the fit reached its tolerance, as scikit-learn's SVC has it."""
+        return self.best_estimator_.fit_status_
+
+    @property
+    def shape_fit_(self) -> Any:
+        """The shape of the samples that the best machine was fitted on."""
+        return self.best_estimator_.shape_fit_
 
 
 @shared_docs

@@ -27,7 +27,6 @@ from mercer.paths.estimates import Estimate, radius_margin, span_bound, span_est
 from mercer.selection.criteria import refusal
 from mercer.selection.scoring import NeedsModel, score_of_values
 from mercer.tables.frame import part_of
-from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
 
 if TYPE_CHECKING:
     from mercer.selection.search import Search
@@ -91,6 +90,8 @@ def _by(estimate: Callable[..., Estimate]) -> Callable[[Search, int], _Judged]:
 
 
 def _margin_bound(search: Search, point: int) -> _Judged:
+    from mercer.theory.margin_bounds import norm_with_bias, soft_margin_bound
+
     if search.sample_weight is not None:
         raise ValueError("the margin bound is for samples that all count the same; leave sample_weight out")
     model = search.at(point).fit(search.X, search.y)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from mercer.arrays import Floats, freeze, is_sparse
 from mercer.engine import like_input
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.class_spec import ClassSpec, check_state, declared, state_of
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
@@ -31,7 +32,6 @@ from mercer.gram.eigenpairs import n_positive, signs
 from mercer.kernels import Kernel
 from mercer.kernels.names import KernelLike, kernel_accepts
 from mercer.parameters import integer, positive
-from mercer.rkhs import Expansion
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner, Reader

@@ -27,11 +27,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Floats, Indices, freeze, row_blocks
 from mercer.engine import like_input
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.state import Array, fitted
 from mercer.kernels import Kernel
 from mercer.parameters import integer
-from mercer.rkhs import Expansion
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report
 from mercer.unsupervised.learner import Learner

@@ -19,9 +19,8 @@ from sklearn.neighbors import kneighbors_graph
 from mercer.arrays import Data, Floats
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import as_matrix, dense
-from mercer.kernels.names import as_kernel
+from mercer.kernels.names import as_kernel, bound_kernel
 from mercer.parameters import not_negative
-from mercer.rkhs import bound_kernel
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,7 @@ from mercer.arrays import (
 )
 from mercer.data.chunks import Chunk
 from mercer.errors import NonPSDKernelWarning
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import warn_user
 from mercer.gram import gram_for
@@ -43,7 +44,6 @@ from mercer.gram.gram import Kept
 from mercer.gram.landmarks import draw
 from mercer.gram.linear_gram import linear_scale
 from mercer.kernels import Kernel
-from mercer.rkhs import Expansion
 from mercer.solution import Report
 from mercer.solvers.least_squares.solution import memory_error
 

@@ -22,13 +22,13 @@ from sklearn.neighbors import NearestNeighbors
 from mercer.arrays import Floats, Indices, freeze, is_sparse, row_blocks
 from mercer.data import samples
 from mercer.engine import like_input
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit, Limits
 from mercer.fitting.pipeline.state import Array, AttributeSpec, expect, fitted
 from mercer.gram.eigenpairs import leading_of_walk
 from mercer.kernels import Kernel
 from mercer.kernels.names import as_kernel, kernel_accepts
 from mercer.parameters import integer, one_of
-from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solution import Report

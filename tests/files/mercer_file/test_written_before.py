@@ -66,10 +66,15 @@ def laid_out(content):
 
 
 def test_there_is_one_of_every_class(archive):
+    unwritten = {f"{name}.mercer" for name in MODELS} - archive.keys()
+    assert not unwritten, (
+        f"{sorted(unwritten)} are not in the archive; run tests/reference/small_models.py with its path"
+    )
     assert {f"{name}.mercer" for name in MODELS} | {"answers.json"} == archive.keys()
     saved = {type(one) for name in MODELS for one in parts_of(fitted(name)[0])}
     wanted = {cls for cls in public_classes() if hasattr(cls, "_FITTED") and not cls.__name__.startswith("_")}
-    assert wanted <= saved
+    missing = {cls.__name__ for cls in wanted - saved}
+    assert not missing, f"{sorted(missing)} need an entry in MODELS of tests/reference/small_models.py"
 
 
 def parts_of(model):

@@ -124,8 +124,12 @@ def test_each_says_what_it_needs():
 
 def test_what_a_solver_finds_out_is_in_its_outcome():
     once = LeastSquares(Y, np.ones(N), np.arange(N), N, True, 1e-30)
-    linear, _ = solve_least_squares(once, gram_for(Linear(), X), STOP, solver="eigen")
-    assert (linear.rank, linear.dropped) == (3, N - 1 - 3)
+    full, _ = solve_least_squares(once, gram_for(Linear(), X), STOP, solver="eigen")
+    assert (full.rank, full.dropped) == (3, 0)  # of three features none is too many
+    linear, _ = solve_least_squares(once, gram_for(Linear(), np.c_[X, X[:, 0] + X[:, 1]]), STOP, solver="eigen")
+    assert (linear.rank, linear.dropped) == (3, 1)
+    narrow, _ = solve_least_squares(once, gram_for(Gaussian(1e-9), X), STOP, solver="eigen")
+    assert narrow.dropped == N - 1 - narrow.rank > 0
     gram = gram_for(Precomputed(), GAUSSIAN(X) - 0.5 * np.eye(N))
     found, certificate = solve_least_squares(problem(True, 1e-3), gram, STOP, solver="eigen")
     assert found.indefinite

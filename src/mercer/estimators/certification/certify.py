@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.arrays import Data, Floats, Indices, Weights, gamma, n_samples, sums_by
@@ -154,6 +155,12 @@ def _unwrapped(model: Any, X: Any, y: Any) -> tuple[Any, Any, Any]:
         changed = model.transformer_.transform(column.reshape(len(column), -1))
         return _unwrapped(model.regressor_, X, changed.reshape(column.shape))
     inside = ask(model)
+    if isinstance(inside.machine, BaseSearchCV):
+        check_is_fitted(inside.machine)
+        raise TypeError(
+            f"{type(inside.machine).__name__} has refit={inside.machine.refit!r} and so holds no fitted model: fit it "
+            "with refit=True, or certify a machine that is fitted with its best_params_"
+        )
     machine, X, y = inside.machine, inside.rows(X), inside.target(y)
     return _unwrapped(machine, X, y) if isinstance(machine, TransformedTargetRegressor) else (machine, X, y)
 

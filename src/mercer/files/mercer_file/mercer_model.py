@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
+from mercer.expansion import Expansion
 from mercer.files.liblinear_estimator import MACHINES as LINEAR_MACHINES
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
@@ -21,7 +22,6 @@ from mercer.files.mercer_file.model_file import machines_in
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
 from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.fitting.reports.dual_margins import free_and_bounded
-from mercer.rkhs import Expansion
 from mercer.runtime.optional import require
 from mercer.runtime.threads import effective_n_threads
 from mercer.tables.estimator import table_in

@@ -202,7 +202,7 @@ class DualMachine(MachineMethods, Machine):
             for s in solved
             if isinstance(s.task.problem, DualProblem)
         }
-        self._memory_ = WarmStart(keys, targets, starts, TrainingSet.of(fit.X, fit.y, fit.weight))
+        self._memory_ = WarmStart(keys, targets, starts, TrainingSet.of(fit.X, fit.y, fit.sample_weight))
 
     # --- going on --------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from mercer.data.chunks import Chunk, Stream, first_chunks, is_stream
 from mercer.data.merging import unmerged
 from mercer.data.names import adopt_names
 from mercer.engine import engine_of
+from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, StreamTargets, Targets
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
 from mercer.fitting.pipeline.machine import RandomState, kernel_of
@@ -28,7 +29,6 @@ from mercer.gram.protocols import Cross
 from mercer.kernels import Kernel
 from mercer.parameters import iterations, one_of, positive
 from mercer.problems.least_squares import RidgeProblem
-from mercer.rkhs import Expansion
 from mercer.runtime.shared_docs import shared_docs
 from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
 
@@ -133,8 +133,9 @@ class LandmarkMachine(OutputsMachine):
         limits = Limits.of(self, self._max_steps(0))
         source = self._stream_source(X, _generator(limits))
         pool = source.pool
-        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), pool.stands_for)
-        return Fit(X, None, source, pool.stands_for, merged, kernel.bind(pool.X), False, limits)
+        weight = pool.stands_for
+        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), weight)
+        return Fit(X, None, source, weight, merged, kernel.bind(pool.X), False, limits, weight)
 
     def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
         source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)

@@ -22,6 +22,7 @@ from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.data.labels import class_weights
 from mercer.engine import on_host
 from mercer.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
+from mercer.expansion import Expansion
 from mercer.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
 from mercer.fitting.mixins import RegressorMethods
 from mercer.fitting.pipeline.fit import Fit, Limits, read_samples
@@ -46,7 +47,6 @@ from mercer.gram.sums import Sums
 from mercer.kernels import Kernel
 from mercer.parameters import one_of, real
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
-from mercer.rkhs import Expansion
 from mercer.runtime.available import available_if
 from mercer.runtime.refitting import fitted_names
 from mercer.runtime.shared_docs import shared_docs

@@ -133,11 +133,12 @@ class Fit:
     X: Any  # as checked, in the caller's order
     y: Any  # as given
     target: Any  # what the machine learnt from y
-    weight: Floats  # of the caller's rows
+    weight: Floats  # of the caller's rows, as `_weigh` returns it
     merged: Merged
     kernel: Kernel | None  # bound to the merged samples; a linear machine has none
     constant: bool  # whether problems are solved with k + 1, so that the bias is the weight of a constant feature
     limits: Limits
+    sample_weight: Floats  # of the caller's rows, before `_weigh`
     _places: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -153,7 +154,7 @@ class Fit:
         n = n_samples(X)
         limits = Limits.of(machine, machine._max_steps(n))
         samples.check_same_length(X, y)
-        weight = samples.weights(sample_weight, n)
+        given = weight = samples.weights(sample_weight, n)
         if not chunk:
             y = _balanced(machine, y, weight)
         codes, target = machine._read(y)
@@ -174,7 +175,7 @@ class Fit:
         constant = kernel is not None and machine._constant_feature
         if kernel is not None and kernel.accepts != "gram":
             kernel = kernel.bind(merged.samples, merged.weight)
-        return cls(X, y, target, weight, merged, kernel, constant, limits)
+        return cls(X, y, target, weight, merged, kernel, constant, limits, given)
 
     @property
     def n(self) -> int:

@@ -27,6 +27,7 @@ from mercer.arrays import Data, Floats, Indices, Weights, are_strings, freeze, i
 from mercer.data.samples import copy_columns
 from mercer.engine import report_of
 from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.class_spec import DeclaresState, freeze_fitted
 from mercer.fitting.pipeline.fit import Fit, ended_late, read_samples
 from mercer.fitting.pipeline.state import (
@@ -46,7 +47,6 @@ from mercer.kernels import Kernel
 from mercer.kernels.matrices import column_spreads
 from mercer.kernels.names import as_kernel, kernel_accepts
 from mercer.parameters import REGULARIZED, SuggestsParameters
-from mercer.rkhs import Expansion, functions_of
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
 
@@ -222,6 +222,9 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
 
     def _become(self, trained: Self) -> Self:
         _expect_finite(trained)
+        for name, value in vars(trained).items():  # freeze_fitted, without its calls: a small fit counts them
+            if name[-1] == "_" and type(value) is np.ndarray and value.flags.writeable:
+                value.setflags(write=False)
         return adopt_fit(self, trained)
 
     def _train(self, fit: Fit, y: ArrayLike | None, training: Training, starts: list[Any] | None = None) -> None:
@@ -267,6 +270,8 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
     @property
     def function_(self) -> Any:
         """f as an element of the kernel's space, a `mercer.rkhs.Function`; a list of them for several outputs."""
+        from mercer.rkhs import functions_of
+
         check_is_fitted(self)
         return functions_of(self)
 

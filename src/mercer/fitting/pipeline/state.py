@@ -37,8 +37,8 @@ from mercer.certificates.certificate import Certificate
 from mercer.certificates.table import CertificateTable
 from mercer.data.labels import n_planes
 from mercer.errors import ModelFormatError
+from mercer.expansion import Expansion
 from mercer.kernels import Kernel
-from mercer.rkhs import Expansion
 
 Size = str | int | None
 # Named sizes of a fitted model.
@@ -79,6 +79,7 @@ class AttributeSpec:
     needs: str = ""  # another attribute, without which there must not be this one
     unless: str = ""  # another attribute, which a model may have instead of this one
     needed_by: str = ""  # a parameter that cannot be true where this attribute is absent or None
+    kept: bool = False  # stays true of a machine that `mercer.compress` has put on fewer vectors
 
     @property
     def holds_estimators(self) -> bool:

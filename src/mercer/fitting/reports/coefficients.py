@@ -23,12 +23,12 @@ from mercer.certificates.joint import published_residuals
 from mercer.data.exact_parts import exact_parts, lacking, worth_exactness
 from mercer.data.merging import Merged
 from mercer.data.table import Table
+from mercer.expansion import Expansion
 from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.task import Solutions
 from mercer.gram.host_rows import weight_vectors
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
-from mercer.rkhs import Expansion
 
 if TYPE_CHECKING:
     from mercer.fitting.pipeline.machine import Machine

@@ -16,6 +16,9 @@ _STYLE = (
 )
 _PROVEN, _OPEN, _NEITHER = "#4f9d69", "#d1603d", "#7a7a7a"
 
+# scikit-learn shows a row for each parameter of each part of a kernel: with more, only those of the machine itself.
+_MOST_PARAMETERS = 100
+
 # The machine whose certificate stands below the picture that is being made, and so not inside it again.
 _SHOWN: ContextVar[Any] = ContextVar("_SHOWN", default=None)
 
@@ -39,6 +42,12 @@ class ShowsCertificate:
         if "text/html" in bundle:
             bundle["text/html"] = self._repr_html_inner()
         return bundle
+
+    def _get_params_html(self, deep: bool = True, doc_link: str = "") -> Any:
+        params = BaseEstimator._get_params_html(self, deep, doc_link)
+        if len(params) <= _MOST_PARAMETERS:
+            return params
+        return BaseEstimator._get_params_html(self, False, doc_link)
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         attributes = BaseEstimator._get_fitted_attr_html(self, doc_link)

@@ -268,6 +268,9 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
     """The solution for the problem's λ from a decomposition."""
     lam, inverse = problem.lam, fit.inverse(problem.lam)
     rank = int(np.count_nonzero(inverse))
+    full = problem.n - problem.bias
+    if gram.linear is not None:  # X has no more directions than features, and w is unique if all of them are there
+        full = min(full, gram.linear.d)
     indefinite = bool((inverse < 0).any()) and gram.positive_definite != "no"
     if indefinite:
         gram.refute()
@@ -283,7 +286,7 @@ def solution_of(problem: LeastSquares, gram: Gram, fit: SpectralFit) -> Proven:
         rank,
         C=C,
         beta=beta,
-        dropped=problem.n - problem.bias - rank,
+        dropped=max(0, full - rank),  # λ > 0 also keeps directions that X does not have
         indefinite=indefinite,
         stop_reason="converged" if is_exact(problem, certificate) else "rounding floor",
     )
