@@ -83,9 +83,13 @@ def one_of(name: str, value: Any, choices: tuple[Any, ...], beside: str = "") ->
     return value
 
 
+# Both spellings of a bias that is the weight of one more feature.
+REGULARIZED = ("regularized", "regularised")
+
+
 def bias_kind(bias: Any) -> Any:
     """Return "regularized" for either spelling of it, and any other bias as it is."""
-    return "regularized" if isinstance(bias, str) and bias == "regularised" else bias
+    return "regularized" if bias in REGULARIZED else bias
 
 
 def weights(name: str, value: Any, n: int) -> Floats:

@@ -29,7 +29,7 @@ from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import expect_room
-from mercer.parameters import bias_kind, integer, not_negative, one_of, positive, share
+from mercer.parameters import REGULARIZED, bias_kind, integer, not_negative, one_of, positive, share
 from mercer.problems.pegasos import PegasosProblem
 from mercer.runtime.available import available_if
 from mercer.runtime.refitting import blank_copy
@@ -244,7 +244,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
         return PegasosProblem(machines, merged.weight * target.factor[merged.y], float(self.alpha))
 
     def _space(self, fit: Fit, n_threads: int) -> Space:
-        bias, X = bias_kind(self.bias) == "regularized", fit.merged.X
+        bias, X = self.bias in REGULARIZED, fit.merged.X
         if self._linear:
             expect_room(X.shape[1], 5 * len(fit.target.pairs))  # θ, Σθ/t, two marks of it, w
             return LinearSpace(host(X), bias=bias)  # its steps take a row at a time
@@ -280,7 +280,7 @@ class PegasosSVC(ClassifierMethods, MachineMethods, OneAgainstRest):
 
         A kernel machine's w has a column for each of `rows`, or, in a stream, for each old vector and new sample.
         """
-        biased = bias_kind(self.bias) == "regularized"
+        biased = self.bias in REGULARIZED
         if self._linear:
             d = self.n_features_in_
             self.coef_ = freeze(np.ascontiguousarray(w[:, :d]))
@@ -422,7 +422,7 @@ def _check_stream(machine: PegasosSVC) -> None:
     linear = not hasattr(machine, "_expansion_")
     if (machine.kernel == "linear") != linear or _is_another(kernel, machine.kernel_):
         _refuse("kernel", machine.kernel, machine.kernel_)
-    biased = bias_kind(machine.bias) == "regularized"
+    biased = machine.bias in REGULARIZED
     if biased is not _had_bias(machine, linear, biased):
         _refuse("bias", machine.bias, "'regularized'" if machine.bias is False else False)
 

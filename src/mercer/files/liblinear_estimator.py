@@ -26,7 +26,7 @@ from mercer import estimators
 from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import expect_own, integer_classes
-from mercer.parameters import bias_kind
+from mercer.parameters import REGULARIZED
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {
@@ -121,7 +121,7 @@ def liblinear_from_estimator(machine: Any) -> LiblinearModel:
             w, b = np.concatenate([w / 2, -w / 2]), np.concatenate([b / 2, -b / 2])
     solver = "dual" if machine.solver == "dual" or machine.loss in ("hinge", "epsilon_insensitive") else "newton"
     kind = "MCSVM_CS" if joint else _named(kinds, machine.loss, solver)
-    B = float(machine.intercept_scaling) if bias_kind(machine.bias) == "regularized" else 1.0
+    B = float(machine.intercept_scaling) if machine.bias in REGULARIZED else 1.0
     if machine.bias is False and not b.any():  # what was set since the fit does not take its b away
         B = -1.0
     rows: list[Floats] = [w.T] if B < 0 else [w.T, (b / B)[None]]

@@ -16,7 +16,7 @@ from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
 from mercer.fitting.pipeline.machine import trained_on
 from mercer.fitting.pipeline.telling import Progress
 from mercer.fitting.reports.coefficients import expansion_of
-from mercer.parameters import bias_kind, positive
+from mercer.parameters import REGULARIZED, positive
 from mercer.paths.exact_path import Trace, problem_at, trace
 from mercer.paths.exact_solution import merged_duals
 from mercer.paths.path_nodes import Nodes, nodes_of
@@ -131,7 +131,7 @@ class CPath:
         found = [self._solution(C) for C in values]
         beta = np.column_stack([beta for beta, _ in found]) if found else np.empty((len(self._fit.merged.y), 0))
         b = np.array([b for _, b in found])
-        if bias_kind(self._machine.bias) == "regularized":
+        if self._machine.bias in REGULARIZED:
             b = beta.sum(axis=0)
         used = np.flatnonzero(beta.any(axis=1))
         expansion = expansion_of(self._fit, np.ascontiguousarray(beta[used]), b, used)

@@ -88,7 +88,8 @@ class Classifier(ScoresAccuracy, Machine):
             Which vectors are free, bounded or neither is told where X and y are the samples that the machine was fitted
             on. For several classes, a sequence of Margins, one per plane (``parts``). It has also ``labels``,
             ``errors``, which samples are not given their own class, ``functional_margins`` and ``geometric_margins``,
-            of each sample the smallest over the planes that involve its class, and ``to_frame()``.
+            of each sample the smallest over the planes that involve its class, and ``to_frame()``; ask a part for what
+            belongs to one plane: ``rho``, ``b``, ``free``, ``bounded`` and ``signed_distances``.
         """
         check_is_fitted(self)
         X = placed(X)

@@ -20,7 +20,7 @@ from mercer.fitting.pipeline.machine import CERTIFIED, Machine, RandomState
 from mercer.fitting.pipeline.state import Count, Text, fitted
 from mercer.fitting.pipeline.task import Solutions, Task, Tasks
 from mercer.gram import rows_for
-from mercer.parameters import bias_kind, one_of, positive
+from mercer.parameters import REGULARIZED, bias_kind, one_of, positive
 from mercer.problems.linear_problem import LinearProblem
 from mercer.runtime.threads import effective_n_threads
 from mercer.solution import Solve
@@ -92,7 +92,7 @@ class LinearMachine(MachineMethods, Machine):
 def bias_feature(machine: Machine) -> float:
     """The value of the feature whose weight the bias is: infinite if b is free, 0 without bias."""
     one_of("bias", bias_kind(machine.bias), (True, False, "regularized"))
-    if bias_kind(machine.bias) == "regularized":
+    if machine.bias in REGULARIZED:
         return positive("intercept_scaling", machine.intercept_scaling)
     return math.inf if machine.bias else 0.0
 

@@ -48,7 +48,7 @@ from mercer.fitting.reports.coefficients import (
 from mercer.fitting.reports.dual_margins import PlaneDuals, dual_planes, nearest_points, plane_duals, plane_norms
 from mercer.gram import Gram, gram_for
 from mercer.margins import NearestPoints
-from mercer.parameters import bias_kind, one_of
+from mercer.parameters import REGULARIZED, one_of
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.available import available_if
@@ -335,7 +335,7 @@ def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bi
         C=C,
         n_classes=n_classes,
         shared=_SHARED[multiclass],
-        shift=float(bias_kind(bias) == "regularized"),
+        shift=float(bias in REGULARIZED),
         balanced=bias is True,
     )
 

@@ -46,7 +46,7 @@ from mercer.fitting.pipeline.warm_start import WarmStart
 from mercer.kernels import Kernel
 from mercer.kernels.matrices import column_spreads
 from mercer.kernels.names import as_kernel, kernel_accepts
-from mercer.parameters import SuggestsParameters, bias_kind
+from mercer.parameters import REGULARIZED, SuggestsParameters
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.threads import effective_n_threads
 
@@ -185,7 +185,7 @@ class Machine(SuggestsParameters, CallbackSupport, DeclaresState, BaseEstimator)
     @property
     def _constant_feature(self) -> bool:
         """Whether the bias is the weight of a feature that is 1 everywhere, so that problems are solved with k + 1."""
-        return bool(bias_kind(vars(self).get("bias")) == "regularized")
+        return bool(vars(self).get("bias") in REGULARIZED)
 
     # --- the pipeline ----------------------------------------------------------------------------------------------
 

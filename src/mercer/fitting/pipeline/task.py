@@ -21,7 +21,7 @@ from mercer.fitting.pipeline.fit import Fit
 from mercer.fitting.pipeline.telling import Progress
 from mercer.gram import Cross, Gram, Rows
 from mercer.gram.pair_place import Layout
-from mercer.parameters import bias_kind
+from mercer.parameters import REGULARIZED
 from mercer.problems.dual_problem import DualProblem
 from mercer.runtime.long_calls import WAKE_SECONDS
 from mercer.solution import Solution, Solve, Stop, StopReason
@@ -74,7 +74,7 @@ class Solved(Generic[P]):
         """b: its equality's multiplier; without one zero, or Σβ where it is a feature with the constant 1."""
         if self.certificate.b:
             return self.certificate.b[0]
-        return float(self.solution.beta.sum()) if bias_kind(bias) == "regularized" else 0.0
+        return float(self.solution.beta.sum()) if bias in REGULARIZED else 0.0
 
 
 class Tasks(Generic[P]):
@@ -421,7 +421,7 @@ class PairSolutions(Solutions[DualProblem]):
         if b.shape[1]:
             return b[:, 0].copy()
         sums = np.add.reduceat(self.columns.beta, self.columns.variables[:-1])
-        return sums if bias_kind(bias) == "regularized" else np.zeros(len(self))
+        return sums if bias in REGULARIZED else np.zeros(len(self))
 
     @property
     def gradient(self) -> Floats:
