@@ -30,12 +30,12 @@ import numpy as np
 from compare_gpu import mixture
 
 import mercer
-from mercer.engines.chunked.chunks import n_bytes
-from mercer.engines.chunked.samples import ChunkedSamples
-from mercer.engines.chunked.verbs import on_one_thread
-from mercer.engines.stored import ENGINE
-from mercer.engines.stored.engine import Resident, StoredChunks
 from mercer.kernels import Gaussian
+from mercer.places.chunked.chunks import n_bytes
+from mercer.places.chunked.samples import ChunkedSamples
+from mercer.places.chunked.stored import ENGINE
+from mercer.places.chunked.stored.engine import Resident, StoredChunks
+from mercer.places.chunked.verbs import on_one_thread
 
 MACHINES = {
     "kernel": lambda: mercer.SVC(kernel=Gaussian(0.05), C=1.0),

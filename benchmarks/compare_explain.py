@@ -22,7 +22,7 @@ import numpy as np
 import sklearn.svm
 
 from mercer import SVR
-from mercer.errors import MissingExtraError
+from mercer.runtime.errors import MissingExtraError
 from mercer.runtime.optional import require
 
 

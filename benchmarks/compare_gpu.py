@@ -74,9 +74,9 @@ def breadth(n: int) -> dict[str, tuple[Any, np.ndarray, Any]]:
 
 def one_pass(X: Any, vectors: int, gamma: float, torch: Any) -> float:
     """Seconds of the kernel values between all rows and so many of them, and their sums; NaN without Triton."""
-    from mercer.engines.torch import fused
-    from mercer.engines.torch.formula import Formula
     from mercer.kernels import Gaussian
+    from mercer.places.torch import fused
+    from mercer.places.torch.formula import Formula
 
     if not fused.available(X):
         return float("nan")
@@ -90,9 +90,9 @@ def kernels() -> None:
     """Kernel values a second, and microseconds of a pair step with several numbers of warps."""
     import torch
 
-    from mercer.engines.torch import fused, rounds
-    from mercer.engines.torch.formula import Formula
     from mercer.kernels import Gaussian
+    from mercer.places.torch import fused, rounds
+    from mercer.places.torch.formula import Formula
 
     def rate(name: str, count: float, call: Any) -> None:
         print(f"{name:40} {count / timed(call, 3, torch.cuda.synchronize)[0]:.2e} a second", flush=True)
@@ -203,7 +203,7 @@ def main() -> None:
     import torch
 
     if given.alone:
-        from mercer.engines.torch import field
+        from mercer.places.torch import field
 
         field._FEWEST_VARIABLES = given.alone
 

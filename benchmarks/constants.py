@@ -136,7 +136,7 @@ def run(key: str, factors: list[float], names: list[str], repeats: int, readers:
     """
     import warnings
 
-    from mercer.gram.kernel_matrix import KernelMatrix
+    from mercer.places.host.kernel_matrix import KernelMatrix
 
     warnings.simplefilter("ignore")
     grams: list[Any] = []

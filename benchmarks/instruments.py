@@ -15,7 +15,7 @@ import numpy as np
 
 import mercer.solvers
 import mercer.solvers.dual.certified
-from mercer.gram import Gram, gram_for
+from mercer.places import Gram, gram_for
 from mercer.runtime.threads import effective_n_threads
 
 

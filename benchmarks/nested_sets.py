@@ -23,14 +23,14 @@ import tasks
 
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify_dual
-from mercer.gram import gram_for
-from mercer.gram.host_field import HostField
-from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.tiled_field import TiledField
 from mercer.kernels import Gaussian
+from mercer.places import gram_for
+from mercer.places.host.field import HostField
+from mercer.places.host.kernel_matrix import KernelMatrix
+from mercer.places.host.tiled_field import TiledField
 from mercer.problems.classification import soft_margin
-from mercer.solution import Stop
 from mercer.solvers.dual.decomposition import decompose
+from mercer.solvers.solution import Stop
 
 Data = tuple[Any, np.ndarray]
 

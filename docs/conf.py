@@ -9,7 +9,7 @@ from docutils import nodes
 from sphinx.util import logging
 
 import mercer
-import mercer.toy
+import mercer.notes.toy
 
 sys.path.insert(0, str(Path(__file__).parent))
 import figures
@@ -125,7 +125,7 @@ def show_the_page(app, docname, source):
 def write_the_page(app, exception):
     """The page itself, beside the style sheet."""
     if exception is None and app.builder.format == "html":
-        (Path(app.outdir) / "_static/toy.html").write_text(mercer.toy.page(), encoding="utf-8")
+        (Path(app.outdir) / "_static/toy.html").write_text(mercer.notes.toy.page(), encoding="utf-8")
 
 
 def refuse_addresses(app, pagename, templatename, context, doctree):

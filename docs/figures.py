@@ -19,7 +19,7 @@ from sklearn.preprocessing import scale
 
 import mercer
 from mercer import SVC, NystromRLS, PegasosSVC, RLSRegressor, datasets, kernels, steps, theory
-from mercer.displays import DecisionDisplay
+from mercer.inspection.displays import DecisionDisplay
 
 HERE = Path(__file__).parent
 MADE = HERE / "_build/figures"

@@ -14,7 +14,7 @@ from sklearn.datasets import make_moons
 from sklearn.model_selection import train_test_split
 
 import mercer
-from mercer.displays import DecisionDisplay, PathDisplay
+from mercer.inspection.displays import DecisionDisplay, PathDisplay
 
 X, y = make_moons(1200, noise=0.25, random_state=0)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)

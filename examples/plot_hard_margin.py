@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mercer import SVC
-from mercer.displays import DecisionDisplay
-from mercer.errors import NotSeparableError
+from mercer.inspection.displays import DecisionDisplay
+from mercer.runtime.errors import NotSeparableError
 
 rng = np.random.default_rng(3)
 X = np.vstack([rng.normal([-2, 0], 0.7, (25, 2)), rng.normal([2, 0.5], 0.7, (25, 2))])

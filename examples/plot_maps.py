@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC, SVR
-from mercer.displays import DecisionDisplay
+from mercer.inspection.displays import DecisionDisplay
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, size=(150, 2))

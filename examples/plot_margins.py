@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
 from mercer import SVC
-from mercer.displays import DecisionDisplay
+from mercer.inspection.displays import DecisionDisplay
 
 X, y = make_moons(120, noise=0.2, random_state=0)
 

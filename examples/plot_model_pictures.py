@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC, RLSRegressor
-from mercer.displays import (
+from mercer.inspection.displays import (
     ConvergenceDisplay,
     DecisionDisplay,
     GramDisplay,

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mercer import SVC, C_from, datasets
-from mercer.displays import DecisionDisplay
+from mercer.inspection.displays import DecisionDisplay
 from mercer.kernels import Gaussian
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mercer import SVC, datasets
-from mercer.features import Monomials
+from mercer.inspection.features import Monomials
+from mercer.inspection.rkhs import Function, canonical
 from mercer.kernels import Gaussian, Polynomial
-from mercer.rkhs import Function, canonical
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"

@@ -9,7 +9,7 @@ minimised in reasonable time; the others are above it, so that what is minimised
 import matplotlib.pyplot as plt
 import numpy as np
 
-from mercer.theory import risk
+from mercer.notes.theory import risk
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.spatial import ConvexHull
 
 from mercer import SVC
-from mercer.displays import DecisionDisplay
-from mercer.theory import enclosing_ball
+from mercer.inspection.displays import DecisionDisplay
+from mercer.notes.theory import enclosing_ball
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"

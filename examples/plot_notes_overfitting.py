@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer import RLSRegressor
 from mercer.kernels import Gaussian
-from mercer.theory import iteration_path, stopping_step
+from mercer.notes.theory import iteration_path, stopping_step
 
 plt.rcParams.update({"font.size": 11, "axes.titlesize": 11, "figure.constrained_layout.use": True})
 BLUE, ORANGE, GREEN = "#3b6fb6", "#d1603d", "#4f9d69"

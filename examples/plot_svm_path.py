@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.animation import FuncAnimation
 
 from mercer import svm_path
-from mercer.displays import DecisionDisplay, PathDisplay
+from mercer.inspection.displays import DecisionDisplay, PathDisplay
 
 rng = np.random.default_rng(0)
 y = np.repeat([-1, 1], 30)

@@ -1,4 +1,4 @@
-"""Build the page's core: src/mercer/toy/web/core.wasm from page/core and src/core.
+"""Build the page's core: src/mercer/notes/toy/web/core.wasm from page/core and src/core.
 
     python page/build.py            build it, and put it where the package carries it
     python page/build.py --check    build it, and tell whether the package carries the same bytes
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CARRIED = ROOT / "src/mercer/toy/web/core.wasm"
+CARRIED = ROOT / "src/mercer/notes/toy/web/core.wasm"
 COMPILER = "clang++-19"
 PACKAGES = "clang-19 lld-19 wasi-libc libc++-19-dev-wasm32 libclang-rt-19-dev-wasm32"
 MOST_BYTES = 400_000

@@ -1,4 +1,4 @@
-"""Write src/mercer/toy/web/sets.js: the examples of mercer.datasets, and a few more, as the page's data sets."""
+"""Write src/mercer/notes/toy/web/sets.js: the examples of mercer.datasets, and a few more, as the page's data sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer import datasets
 
-TARGET = Path(__file__).resolve().parent.parent / "src/mercer/toy/web/sets.js"
+TARGET = Path(__file__).resolve().parent.parent / "src/mercer/notes/toy/web/sets.js"
 
 
 def classes(example: datasets.Example) -> tuple[np.ndarray, np.ndarray]:

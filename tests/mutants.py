@@ -40,20 +40,26 @@ ROOT = Path(__file__).resolve().parent.parent
 _KEPT = ROOT / "build" / "mutants"
 # Which folders of tests reach a folder of the core.
 _CORE_TESTS = {
-    "algebra": ["tests/core", "tests/gram", "tests/solvers/least_squares", "tests/compression"],
-    "explain": ["tests/core", "tests/explain"],
-    "gram": ["tests/core", "tests/gram", "tests/data", "tests/compression"],
+    "algebra": ["tests/core", "tests/places", "tests/solvers/least_squares", "tests/inspection/compression"],
+    "explain": ["tests/core", "tests/inspection/explain"],
+    "gram": ["tests/core", "tests/places", "tests/samples", "tests/inspection/compression"],
     "linear": ["tests/core", "tests/solvers/linear", "tests/certificates", "tests/estimators"],
-    "simd": ["tests/core", "tests/gram", "tests/solvers/dual", "tests/explain", "tests/compression"],
+    "simd": [
+        "tests/core",
+        "tests/places",
+        "tests/solvers/dual",
+        "tests/inspection/explain",
+        "tests/inspection/compression",
+    ],
     "solve": [
         "tests/core",
         "tests/solvers/dual",
-        "tests/held_out",
+        "tests/model_selection/held_out",
         "tests/certificates",
-        "tests/promises/test_false_claims.py",
+        "tests/claims/test_false_claims.py",
     ],
-    "text": ["tests/data", "tests/files", "tests/cli"],
-    "threads": ["tests/core", "tests/promises/test_interrupt.py"],
+    "text": ["tests/samples", "tests/files", "tests/cli"],
+    "threads": ["tests/core", "tests/behaviour/test_interrupt.py"],
 }
 # Every process, those that tests start too, imports from PYTHONPATH: an editable install would otherwise be first.
 _SITE = """

@@ -86,7 +86,7 @@ def test_every_slip_in_certificates_is_python():
 
 def test_what_tests_call_is_recorded(tmp_path):
     (tmp_path / "test_small.py").write_text(
-        "import pytest\nfrom mercer.losses import Squared\nfrom mercer.arrays import gamma\n\n"
+        "import pytest\nfrom mercer.problems.losses import Squared\nfrom mercer.samples.arrays import gamma\n\n"
         "@pytest.fixture(scope='module')\ndef loss():\n    return Squared()\n\n"
         "def test_one(loss):\n    gamma(3)\n\ndef test_two():\n    pass\n"
     )
@@ -94,7 +94,7 @@ def test_what_tests_call_is_recorded(tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "mutation.record", "-p", "no:cacheprovider"]
     subprocess.run([*command, "-c", os.devnull, "--rootdir", tmp_path, tmp_path], env=environment, check=True)
     record = json.loads(next(tmp_path.glob("*.json")).read_text())
-    text = (ROOT / "src/mercer/arrays.py").read_text().splitlines()
+    text = (ROOT / "src/mercer/samples/arrays.py").read_text().splitlines()
     called = {test.partition("::")[2]: functions for test, functions in record["tests"].items()}
     lines = [int(place.split(":")[1]) for place in called["test_one"] if "mercer/arrays.py" in place]
     assert any(text[line - 1].startswith("def gamma(") for line in lines)
@@ -116,6 +116,6 @@ def test_only_a_test_that_passes_without_the_slip_kills_it(tmp_path, monkeypatch
     }
     for k, (verdict, body) in enumerate(bodies.items()):
         test = tmp_path / f"test_{k}.py"
-        test.write_text(f"from mercer.arrays import gamma\n\ndef test_one():\n    {body}\n")
+        test.write_text(f"from mercer.samples.arrays import gamma\n\ndef test_one():\n    {body}\n")
         chosen = SimpleNamespace(chosen=lambda site, seconds, test=test: [str(test)])
         assert copy.tried(site, chosen, 1.0).startswith(verdict)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from mercer import SVC, SVR
-from mercer.displays import DecisionDisplay
+from mercer.inspection.displays import DecisionDisplay
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 

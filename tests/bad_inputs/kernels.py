@@ -8,7 +8,7 @@ from scipy import sparse
 from bad_inputs.given import WITH, K, N, T, X, changed, fit, pegasos, rls, svc
 from bad_inputs.judge import Case, Raises, Warns, Works, same_as
 from mercer import SVR
-from mercer.errors import NonPSDKernelWarning
+from mercer.runtime.errors import NonPSDKernelWarning
 
 
 def asymmetric(by):

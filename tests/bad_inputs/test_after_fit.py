@@ -27,7 +27,7 @@ from bad_inputs.given import (
     values,
 )
 from mercer import QuantileSVR, RLSRegressor, RLSRegressorCV
-from mercer.fitting.pipeline.class_spec import restored, state_of
+from mercer.estimators.fitting.pipeline.class_spec import restored, state_of
 
 
 def raises(act, text, kind):

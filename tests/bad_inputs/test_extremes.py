@@ -12,7 +12,7 @@ import mercer.estimators
 from bad_inputs.given import EVERY, MACHINES, TWO_POINTS, K, N, T, X, Y, fit, made, pegasos, svc, values
 from bad_inputs.judge import usable
 from mercer import SVR, KernelMachineRegressor, LinearSVC, LinearSVR, NuSVC, OneClassSVM, RLSRegressor, RLSRegressorCV
-from mercer.errors import NonPSDKernelWarning
+from mercer.runtime.errors import NonPSDKernelWarning
 
 RARE = (np.arange(N) < 4).astype(int)
 
@@ -190,7 +190,7 @@ def test_limits_warn_and_leave_a_usable_model(name):
     ],
 )
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 def test_a_squared_slack_with_an_indefinite_matrix_has_an_unbounded_dual(machine, seed):
     A = np.random.default_rng(seed).normal(size=(30, 30))
     indefinite = (A + A.T) / 2
@@ -205,7 +205,7 @@ def test_targets_whose_squares_overflow_in_a_machine_with_a_norm():
     assert model.certificate_.proves == "nothing"
 
 
-@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 def test_hulls_of_an_indefinite_matrix_are_not_said_to_meet():
     A = np.random.default_rng(0).normal(size=(30, 30))
     with pytest.raises(ValueError, match="K is indefinite, so that this is no proof that reduced hulls meet"):

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from bad_inputs.given import WITH, fit, values
 from mercer import LinearSVC, LinearSVR, PegasosSVC, RLSRegressor, RLSRegressorCV
-from mercer.fitting.pipeline import fit as fit_module
+from mercer.estimators.fitting.pipeline import fit as fit_module
 from mercer.solvers.least_squares import linear
 from reference.child import MEASURABLE, run_python
 

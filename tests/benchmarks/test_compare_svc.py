@@ -25,7 +25,7 @@ import truth  # noqa: E402
 
 import mercer  # noqa: E402
 from mercer.certificates.dual import certify_dual  # noqa: E402
-from mercer.gram import gram_for  # noqa: E402
+from mercer.places import gram_for  # noqa: E402
 from mercer.problems.classification import soft_margin  # noqa: E402
 
 TASK = tasks.mixture(300, n_test=50)

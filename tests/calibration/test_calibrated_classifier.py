@@ -24,7 +24,7 @@ import mercer
 from contracts import scikit_learn_checks
 from mercer import SVC, KernelMachineClassifier, LinearSVC, NuSVC, RLSClassifier
 from mercer.calibration import CalibratedClassifier, CalibratedRegressor
-from mercer.held_out.machines import out_of_fold
+from mercer.model_selection.held_out.machines import out_of_fold
 
 
 # A check has fewer than five samples of a class; scikit-learn's own is checked with cv=3 too.

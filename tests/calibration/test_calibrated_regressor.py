@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from contracts import scikit_learn_checks
 from mercer import SVR, NuSVR, QuantileSVR, RLSRegressor
 from mercer.calibration import CalibratedRegressor
-from mercer.errors import SingularSystemWarning
+from mercer.runtime.errors import SingularSystemWarning
 
 
 @pytest.mark.filterwarnings("ignore:all .* samples end at their bound")  # targets of one check are large

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.held_out.machines import out_of_fold
 from mercer.kernels import Gaussian
+from mercer.model_selection.held_out.machines import out_of_fold
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(48, 3))

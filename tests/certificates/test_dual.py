@@ -7,11 +7,11 @@ import pytest
 
 from mercer import SVC
 from mercer.certificates.dual import LastSums, certify_dual
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Precomputed
+from mercer.places import gram_for
 from mercer.problems.classification import soft_margin
-from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solution import Stop
 from reference.certificate import certificate
 from reference.problems import (
     machine_problem,

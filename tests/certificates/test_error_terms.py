@@ -21,15 +21,15 @@ from mercer.certificates.linear import certify_linear
 from mercer.certificates.novelty import with_best_bias
 from mercer.certificates.ranking import _sums, certify_ranking
 from mercer.certificates.representer import certify_representer
-from mercer.gram.ball import Ball, exact
-from mercer.gram.places import rows_for
-from mercer.losses import Huber, Squared
-from mercer.penalties import PENALTIES
+from mercer.places.ball import Ball, exact
+from mercer.places.choose import rows_for
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.linear_problem import LinearProblem
+from mercer.problems.losses import Huber, Squared
 from mercer.problems.multiclass import JointProblem
 from mercer.problems.novelty import one_class
+from mercer.problems.penalties import PENALTIES
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.problems.representer import RepresenterProblem
 

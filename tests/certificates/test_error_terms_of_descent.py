@@ -9,7 +9,7 @@ import pytest
 from certificates.test_error_terms import SIGNS, Declared, matrix
 from mercer.certificates.descent import _certified
 from mercer.certificates.kernel_weights import machine_proof
-from mercer.gram.ball import Ball
+from mercer.places.ball import Ball
 from mercer.problems.classification import soft_margin
 
 

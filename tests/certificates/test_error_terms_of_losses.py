@@ -5,8 +5,8 @@ import pytest
 
 from certificates.test_error_terms import Declared, matrix
 from mercer.certificates.representer import certify_representer
-from mercer.losses import Squared
-from mercer.penalties import PENALTIES
+from mercer.problems.losses import Squared
+from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
 
 ABOVE = "primal value above the optimum"

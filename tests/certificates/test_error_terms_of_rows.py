@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mercer.arrays import gamma
 from mercer.certificates.linear import certify_linear
-from mercer.gram.ball import Ball
+from mercer.places.ball import Ball
 from mercer.problems.linear_problem import LinearProblem
+from mercer.samples.arrays import gamma
 
 
 @dataclass

@@ -10,8 +10,8 @@ from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.copies import Lacking, joint_allowing_for_copies
 from mercer.certificates.least_squares import certify_outputs
 from mercer.certificates.weights import certify_weights
-from mercer.gram import gram_for
 from mercer.kernels import Linear
+from mercer.places import gram_for
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from mercer.certificates.given_bias import certify_with_bias
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian
+from mercer.places import gram_for
 from mercer.problems.classification import soft_margin
 
 

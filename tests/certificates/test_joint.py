@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from mercer.certificates.joint import certify_joint
-from mercer.gram import gram_for
 from mercer.kernels.names import as_kernel
+from mercer.places import gram_for
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop
 from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.solution import Stop
 from reference.multiclass import clouds
 
 

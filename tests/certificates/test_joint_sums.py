@@ -10,13 +10,13 @@ import pytest
 
 from certificates.test_error_terms import SIGNS, Declared, holds, matrix
 from mercer.certificates.joint import _repair, certify_joint, certify_joint_rows, joint_certificate
-from mercer.gram import gram_for
-from mercer.gram.ball import Ball, exact
-from mercer.gram.places import rows_for
 from mercer.kernels import Precomputed
+from mercer.places import gram_for
+from mercer.places.ball import Ball, exact
+from mercer.places.choose import rows_for
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop
 from mercer.solvers.joint.ascent import solve_joint
+from mercer.solvers.solution import Stop
 
 MISSED = [2.0**-50, 1e-12, 1e-3]
 

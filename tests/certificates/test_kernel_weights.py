@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mercer.certificates.kernel_weights import INSIDE, OPTIMAL, WeightsProblem, machine_proof, with_weights
-from mercer.gram import gram_for
-from mercer.gram.ball import Ball
 from mercer.kernels import Precomputed
+from mercer.places import gram_for
+from mercer.places.ball import Ball
 from mercer.problems.classification import soft_margin
 from reference import kernel_weights
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from mercer.certificates.linear import certify_linear
-from mercer.gram import gram_for
-from mercer.gram.places import rows_for
 from mercer.kernels import Precomputed
+from mercer.places import gram_for
+from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
-from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solution import Stop
 from reference.certificate import box_residual, certificate, equality_residual, largest, wish_residual
 
 

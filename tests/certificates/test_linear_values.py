@@ -12,7 +12,7 @@ import pytest
 from certificates.test_error_terms_of_rows import DeclaredRows
 from mercer import LinearSVC, LinearSVR
 from mercer.certificates.linear import certify_linear, longest
-from mercer.gram.places import rows_for
+from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import LinearProblem
 from mercer.solvers.linear import referee
 

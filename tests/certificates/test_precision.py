@@ -7,12 +7,12 @@ from sklearn.svm import SVC as Peer
 
 from mercer import SVC
 from mercer.certificates.dual import certificate_of
-from mercer.gram import gram_for
-from mercer.gram.ball import Ball
 from mercer.kernels import Gaussian
+from mercer.places import gram_for
+from mercer.places.ball import Ball
 from mercer.problems.classification import soft_margin
-from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solution import Stop
 
 
 def problem(n, seed=0):

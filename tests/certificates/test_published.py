@@ -7,7 +7,7 @@ import pytest
 
 from mercer import SVC, NuSVC, RLSRegressor
 from mercer.certificates.joint import published_residuals
-from mercer.errors import NotSeparableError
+from mercer.runtime.errors import NotSeparableError
 
 BOX, EQUALITY = "dual feasibility: box", "dual feasibility: equality"
 ABOVE = "primal value above the optimum"

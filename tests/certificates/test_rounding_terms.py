@@ -19,12 +19,12 @@ from mercer.certificates.linear import certify_linear
 from mercer.certificates.ranking import _sums, certify_ranking
 from mercer.certificates.representer import certify_representer
 from mercer.certificates.table import pair_certificates
-from mercer.gram.ball import Ball, exact
-from mercer.losses import Squared
-from mercer.penalties import PENALTIES
+from mercer.places.ball import Ball, exact
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.linear_problem import LinearProblem
+from mercer.problems.losses import Squared
 from mercer.problems.multiclass import JointProblem
+from mercer.problems.penalties import PENALTIES
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.problems.representer import RepresenterProblem
 

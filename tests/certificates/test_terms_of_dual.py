@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mercer.certificates.dual import certificate_of
-from mercer.gram.ball import Ball
+from mercer.places.ball import Ball
 from mercer.problems.dual_problem import DualProblem
 
 BIG, U = 2.0**53, Fraction(1, 2**53)

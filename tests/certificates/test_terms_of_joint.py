@@ -8,7 +8,7 @@ import pytest
 from certificates.test_error_terms import Declared
 from certificates.test_rounding_terms import Fixed, JointRows
 from mercer.certificates.joint import _biases, _violations, certify_joint, certify_joint_rows, published_residuals
-from mercer.gram.ball import exact
+from mercer.places.ball import exact
 from mercer.problems.multiclass import JointProblem
 
 EQUALITY, SLACK = "dual feasibility: equality", "complementary slackness"

@@ -4,7 +4,7 @@ import numpy as np
 
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.kernel_weights import WeightsProblem, with_weights
-from mercer.gram.ball import Ball
+from mercer.places.ball import Ball
 
 MACHINES = Certificate(1.0, 1.0, 0.0, 0.0, conditions(0.0, 0.0, 0.0, 0.0), "optimality")
 

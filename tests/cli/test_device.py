@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli.commands import run
-from engines.opaque import ENGINE
+from places.engines.opaque import ENGINE
 from reference.child import environment, run_python
 
 COMPUTING = {

@@ -15,7 +15,10 @@ from cli.commands import on_a_terminal
 from mercer.cli.folds import deal
 from mercer.cli.main import main
 
-pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.filterwarnings("ignore::mercer.errors.GuessWarning")]
+pytestmark = [
+    pytest.mark.usefixtures("folder"),
+    pytest.mark.filterwarnings("ignore::mercer.runtime.errors.GuessWarning"),
+]
 
 
 def write(folder, n=80, name="t.csv", seed=0):

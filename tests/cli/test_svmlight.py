@@ -12,11 +12,11 @@ from sklearn.datasets import make_classification
 
 from cli.commands import run as command
 from mercer import SVC, SVR, RankSVM
+from mercer.cli.libsvm import evaluations, svm_load_model, svm_predict, svm_read_problem, svm_save_model, svm_train
 from mercer.cli.svmlight.learn import default_price
 from mercer.files.libsvm_text import read_libsvm, write_libsvm
 from mercer.files.svmlight_model import read_svmlight_model, write_svmlight_model
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.libsvm import evaluations, svm_load_model, svm_predict, svm_read_problem, svm_save_model, svm_train
 
 
 def run(*words, code=0):

@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from cli.commands import run
-from mercer import toy
 from mercer.cli.toy import _server
+from mercer.notes import toy
 
 
 def start_of(path: Path) -> str:

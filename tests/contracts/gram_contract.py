@@ -12,11 +12,11 @@ from itertools import product
 
 import numpy as np
 
-from mercer.arrays import rows_between
-from mercer.gram.blocks import BlockSize, take_rounds
-from mercer.gram.pair_place import Layout
+from mercer.places.host.blocks import BlockSize, take_rounds
+from mercer.places.host.pair_place import Layout
 from mercer.problems.dual_problem import violation
 from mercer.problems.multiclass import JointProblem
+from mercer.samples.arrays import rows_between
 
 ANSWERS = ("yes", "no", "depends", "unknown")
 FLOAT32 = 1e-5  # of the largest entry of K, per unit of Σ|coefficients|

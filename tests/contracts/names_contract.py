@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.engine import PlacedSamples, placed
+from mercer.samples.engine import PlacedSamples, placed
 
 NAMES = list("abcd")
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from contracts.gram_contract import exact_numbers, share_used
-from mercer.gram.ball import Ball
+from mercer.places.ball import Ball
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.linear_problem import hinge
 from mercer.problems.multiclass import JointProblem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.engine import PlacedSamples, engine_of
 from mercer.kernels import Gaussian, Linear
+from mercer.samples.engine import PlacedSamples, engine_of
 
 
 def check_samples_contract(samples, X):

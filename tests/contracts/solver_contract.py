@@ -1,4 +1,4 @@
-"""What every solver must do (`mercer.solution.Solve`), whatever it solves and wherever the data live.
+"""What every solver must do (`mercer.solvers.solution.Solve`), whatever it solves and wherever the data live.
 
 A test file gives a fixture `case`, and inherits the tests:
 
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mercer.solution import Solve, Stop
+from mercer.solvers.solution import Solve, Stop
 
 STOP = Stop(tol=1e-6, max_iter=10**6)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from mercer import _core
-from mercer.gram.places import gram_for
 from mercer.kernels import Gaussian
+from mercer.places.choose import gram_for
 from mercer.problems.classification import soft_margin
-from mercer.solvers.active_set.homotopy import KernelRows, constant, in_bounds, lines, path_at
+from mercer.solvers.homotopy import KernelRows, constant, in_bounds, lines, path_at
 
 N = 30
 

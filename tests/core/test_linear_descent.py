@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.gram.places import rows_for
+from mercer.places.choose import rows_for
 
 N, D = 30, 4
 X = np.random.default_rng(0).normal(size=(N, D))

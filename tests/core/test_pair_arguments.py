@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mercer.gram.prepared import PreparedSamples
 from mercer.kernels import Gaussian
+from mercer.places.host.prepared import PreparedSamples
 
 
 def arguments():

@@ -13,8 +13,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC
-from mercer.errors import NotSeparableError
 from mercer.kernels import FromFunction
+from mercer.runtime.errors import NotSeparableError
 from reference.machines import minimise, root
 from reference.problems import gram_matrix
 

@@ -13,8 +13,8 @@ from sklearn.svm import LinearSVC
 
 import mercer
 from mercer import SVC
-from mercer.errors import NonPSDKernelWarning
 from mercer.kernels import Gaussian, Laplacian, Linear
+from mercer.runtime.errors import NonPSDKernelWarning
 from reference.multiclass import BIASES, MACHINES, NUMBERS, clouds, dual_by_qp, primal_by_qp
 from reference.problems import c_svc, gram_matrix, without_bias
 from reference.qp import by_clarabel

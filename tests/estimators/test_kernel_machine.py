@@ -17,11 +17,11 @@ from sklearn.svm import SVC as PeerSVC
 import mercer
 from mercer import KernelMachine, KernelMachineClassifier, KernelMachineRegressor, kernels
 from mercer.certificates.representer import certify_representer
-from mercer.gram import gram_for
-from mercer.losses import Hinge, Huber, Logistic, Squared, SquaredHinge
+from mercer.places import gram_for
+from mercer.problems.losses import Hinge, Huber, Logistic, Squared, SquaredHinge
 from mercer.problems.representer import RepresenterProblem
-from mercer.solution import Stop
 from mercer.solvers.representer import solve_representer
+from mercer.solvers.solution import Stop
 from reference.losses import LogCosh
 
 rng = np.random.default_rng(5)

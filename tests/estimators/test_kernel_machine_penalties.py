@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from mercer import KernelMachine, KernelMachineClassifier, KernelMachineRegressor, kernels
-from mercer.arrays import gamma
 from mercer.certificates.representer import certify_representer
-from mercer.gram import gram_for
-from mercer.gram.ball import Ball
-from mercer.losses import Huber, Logistic, Pairwise, Squared, SquaredHinge
-from mercer.penalties import Norm, SquaredNorm
+from mercer.places import gram_for
+from mercer.places.ball import Ball
+from mercer.problems.losses import Huber, Logistic, Pairwise, Squared, SquaredHinge
+from mercer.problems.penalties import Norm, SquaredNorm
 from mercer.problems.representer import RepresenterProblem
+from mercer.samples.arrays import gamma
 from reference.losses import LogCosh
 from reference.penalties import Fourth, Mixed
 

@@ -9,7 +9,7 @@ from sklearn.svm import SVC as Peer
 import mercer
 from mercer import SVC
 from mercer.certificates.certificate import Certificate
-from mercer.fitting.families import pairwise
+from mercer.estimators.fitting.families import pairwise
 from mercer.solvers.dual import pairs
 from reference.child import run_python
 

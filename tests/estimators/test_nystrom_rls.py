@@ -11,13 +11,13 @@ from sklearn.linear_model import Ridge
 
 import mercer
 from mercer import NystromRLS, NystromRLSClassifier, _core, kernels
-from mercer.data.chunks import Chunk
-from mercer.gram.landmarks import draw, leverage_scores
-from mercer.gram.places import cross_for
-from mercer.gram.prepared import Lowering
+from mercer.places.choose import cross_for
+from mercer.places.host.prepared import Lowering
+from mercer.places.landmarks import draw, leverage_scores
 from mercer.problems.least_squares import RidgeProblem
-from mercer.solution import Stop
+from mercer.samples.chunks import Chunk
 from mercer.solvers.least_squares.nystrom import solve_nystrom
+from mercer.solvers.solution import Stop
 from reference.least_squares import on_landmarks
 
 rng = np.random.default_rng(0)

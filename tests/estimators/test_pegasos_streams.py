@@ -36,7 +36,7 @@ def test_a_stream_makes_the_printed_steps_over_its_chunks(kernel, project):
     learner = clone(model)
     for number, (A, labels) in enumerate(chunks(X, y)):
         learner.partial_fit(A, labels, [-1.0, 1.0])
-        merged = mercer.data.merging.merge(A, (labels > 0).astype(int), np.ones(len(A)), identical=True, n_threads=1)
+        merged = mercer.samples.merging.merge(A, (labels > 0).astype(int), np.ones(len(A)), identical=True, n_threads=1)
         order += list(at + merged.rows[np.argsort(merged.member)])
         draws += list(at + one_pass(learner._seed_, number, merged.weight))
         at += len(A)

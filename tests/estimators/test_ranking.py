@@ -12,12 +12,12 @@ from sklearn.metrics import roc_auc_score
 
 from mercer import SVC, LinearSVC, RankSVM, tune
 from mercer.certificates.ranking import certify_ranking
-from mercer.gram import gram_for
-from mercer.gram.ball import Ball
 from mercer.kernels import Gaussian, Linear
+from mercer.places import gram_for
+from mercer.places.ball import Ball
 from mercer.problems.ranking import RankDual, RankProblem
-from mercer.solution import Stop
 from mercer.solvers.ranking import Zone, solve_ranking
+from mercer.solvers.solution import Stop
 
 
 def problem(n=60, groups=4, levels=4, seed=0, features=3):

@@ -14,12 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import RLSClassifier, RLSClassifierCV, RLSRegressor, RLSRegressorCV
-from mercer.errors import SingularSystemWarning
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear
+from mercer.places import gram_for
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import Stop
+from mercer.runtime.errors import SingularSystemWarning
 from mercer.solvers.least_squares.cholesky import solve_in_precision
+from mercer.solvers.solution import Stop
 from reference import least_squares as plain
 
 rng = np.random.default_rng(5)

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import Ridge
 
 from mercer import RLSClassifier, RLSRegressor
-from mercer.gram.sums import Sums
+from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
 
 rng = np.random.default_rng(5)

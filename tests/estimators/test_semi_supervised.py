@@ -9,9 +9,9 @@ import pytest
 
 from mercer import SVC, RLSClassifierCV, RLSRegressor, RLSRegressorCV
 from mercer.estimators.transduction import transduce
+from mercer.estimators.unsupervised import manifold_kernel
 from mercer.kernels import Gaussian, sigest
 from mercer.solvers.ipop import ipop
-from mercer.unsupervised import manifold_kernel
 
 RNG = np.random.default_rng(0)
 X = np.vstack([RNG.normal(size=(12, 2)), RNG.normal([3.0, 0.0], 1.0, size=(12, 2))])

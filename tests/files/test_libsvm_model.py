@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris, load_wine, make_classification
 
 import mercer
 from mercer import SVC, kernels
-from mercer.errors import ModelFormatError
 from mercer.files.liblinear_model import write_liblinear_model
 from mercer.files.libsvm_estimator import (
     estimator_from_libsvm,
@@ -25,6 +24,7 @@ from mercer.files.libsvm_model import (
 )
 from mercer.files.models import read_model
 from mercer.files.svmlight_model import write_svmlight_model
+from mercer.runtime.errors import ModelFormatError
 
 TWO = """svm_type c_svc
 kernel_type rbf
@@ -151,7 +151,7 @@ def test_ties_go_to_the_label_that_stands_first():
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 def test_a_trained_machine_survives(kernel, classes, tmp_path):
     X, y = load_iris(return_X_y=True)
     X, y = X[y < classes] / 4, y[y < classes]

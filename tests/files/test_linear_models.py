@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_classification
 
-from mercer.errors import ModelFormatError
 from mercer.files.liblinear_model import (
     format_liblinear_model,
     parse_liblinear_model,
@@ -14,6 +13,7 @@ from mercer.files.liblinear_model import (
     write_liblinear_model,
 )
 from mercer.files.svmlight_model import parse_svmlight_model
+from mercer.runtime.errors import ModelFormatError
 
 LINEAR = "solver_type L2R_L2LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 2\nbias 0.5\nw\n0.25 \n-1 \n2 \n"
 LIGHT = """SVM-light Version V6.02

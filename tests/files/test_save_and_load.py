@@ -12,11 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.errors import ModelFormatError
 from mercer.files.endings import OTHER_MODELS
 from mercer.files.libsvm_model import LibsvmModel
+from mercer.runtime.errors import ModelFormatError
 from reference.address_space import address_space
-from what_works.file_tools import compile_c, has_compiler, libsvm_answers
+from tools.file_tools import compile_c, has_compiler, libsvm_answers
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(50, 3))

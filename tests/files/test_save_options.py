@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.files.c.export import export_c
+from mercer.files.export.c.export import export_c
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

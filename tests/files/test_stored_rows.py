@@ -16,10 +16,10 @@ import scipy.sparse as sp
 
 import mercer
 from contracts.names_contract import check_names_contract
-from engines.inline import in_chunks
 from mercer.cli.main import main
 from mercer.files.libsvm_text import write_libsvm
 from mercer.files.stored_rows import StoredRows
+from places.engines.inline import in_chunks
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))

@@ -207,8 +207,8 @@ def seeds(target: str) -> list[bytes]:
 def text_check(target: str) -> Callable[[bytes], None]:
     import numpy as np
 
-    from mercer.errors import ModelFormatError
     from mercer.files import liblinear_model, libsvm_estimator, libsvm_model, svmlight_model
+    from mercer.runtime.errors import ModelFormatError
 
     parse: Any = {
         "libsvm": libsvm_model.parse_libsvm_model,
@@ -273,7 +273,7 @@ def mercer_check() -> Callable[[bytes], None]:
     from sklearn.pipeline import Pipeline
 
     import mercer
-    from mercer.errors import ModelFormatError
+    from mercer.runtime.errors import ModelFormatError
 
     folder = Path(tempfile.mkdtemp(prefix="mercer-fuzz", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mercer.estimators.fitting.pipeline import state
 from mercer.files import libsvm_model
-from mercer.fitting.pipeline import state
 
 sys.path.insert(0, str(Path(__file__).parent))
 

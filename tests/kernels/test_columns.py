@@ -8,9 +8,9 @@ from sklearn.model_selection import GridSearchCV
 
 import mercer
 from mercer import SVC, SVR
-from mercer.arrays import PickedRows
-from mercer.gram.source import value_error
 from mercer.kernels import Categorical, Gaussian, Gower, Laplacian, Linear, Polynomial, Spectrum
+from mercer.places.host.source import value_error
+from mercer.samples.arrays import PickedRows
 from reference import kernels as naive
 from reference.shapley import by_all_subsets
 

@@ -11,7 +11,6 @@ from hypothesis.extra import numpy as hnp
 
 from contracts.derivative_contract import check_derivatives
 from mercer import kernels
-from mercer.errors import NotDifferentiableError
 from mercer.kernels import (
     ANOVA,
     Bessel,
@@ -39,6 +38,7 @@ from mercer.kernels import (
     Tanimoto,
 )
 from mercer.kernels.names import COMPOSED_KERNELS
+from mercer.runtime.errors import NotDifferentiableError
 
 M = np.array([[2.0, 0.3], [0.3, 1.0]])
 # Differentiable at all samples.

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from mercer.kernels import Gaussian, Laplacian, Matern, Polynomial, Sigmoid
-from mercer.kernels.distances import l1_distances, squared_distances
+from mercer.samples.distances import l1_distances, squared_distances
 
 rng = np.random.default_rng(2)
 X = rng.normal(size=(30, 4))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mercer.features import mercer_integral, mercer_violation
+from mercer.inspection.features import mercer_integral, mercer_violation
 from mercer.kernels import (
     ANOVA,
     Bessel,

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
-from mercer.features import mercer_violation
+from mercer.inspection.features import mercer_violation
 from mercer.kernels import Gaussian, Linear, Polynomial, Sigmoid, Spectrum, check_kernel
 
 rng = np.random.default_rng(7)

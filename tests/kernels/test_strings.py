@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import SVC
-from mercer.gram.source import value_error
 from mercer.kernels import Mismatch, Spectrum, Subsequences, Substrings
+from mercer.places.host.source import value_error
 from reference import kernels as naive
 from reference.address_space import address_space
 

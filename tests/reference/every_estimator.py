@@ -26,7 +26,7 @@ def estimators():
     modules = [mercer]
     for found in pkgutil.walk_packages(mercer.__path__, "mercer."):
         # Engines need their own libraries, and have no estimators.
-        if not found.name.endswith("__main__") and not found.name.startswith("mercer.engines."):
+        if not found.name.endswith("__main__") and not found.name.startswith("mercer.places."):
             modules.append(importlib.import_module(found.name))
     listed = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
     return {one.__name__: one for one in listed if inspect.isclass(one) and issubclass(one, BaseEstimator)}

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mercer.arrays import gamma
-from mercer.gram.ball import LEAST, Ball
+from mercer.places.ball import LEAST, Ball
+from mercer.samples.arrays import gamma
 
 
 class PlainRows:

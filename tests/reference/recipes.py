@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.kernels.matrices import dense
+from mercer.samples.matrices import dense
 
 
 def evaluate(recipe, X, Z):

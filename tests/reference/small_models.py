@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 import mercer
 from mercer import SVC, SVR, RLSRegressor, kernels
-from mercer.features import GaussianSeries, Monomials, Nystrom, RandomFourier
+from mercer.inspection.features import GaussianSeries, Monomials, Nystrom, RandomFourier
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(14, 2))

@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from mercer.features import Nystrom, mercer_expansion
+from mercer.inspection.features import Nystrom, mercer_expansion
 from mercer.kernels import Gaussian
+from mercer.notes.theory import iteration_path
 from mercer.runtime.long_calls import abandonable
-from mercer.theory import iteration_path
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from mercer.cli.terminal import show_warning
-from mercer.errors import MissingExtraError
 from mercer.files.libsvm_text import write_libsvm
 from mercer.runtime import progress
+from mercer.runtime.errors import MissingExtraError
 from mercer.runtime.progress import Reporter, Sign, waiting
 
 # Says when the first fit begins, and hides rich.
@@ -25,11 +25,11 @@ COMMAND = """
 import sys
 from mercer.runtime import progress
 from mercer.cli.main import main
-from mercer.errors import MissingExtraError
+from mercer.runtime.errors import MissingExtraError
 def missing(*_):
     raise MissingExtraError
 progress.require = missing
-from mercer.fitting.pipeline.machine import Machine
+from mercer.estimators.fitting.pipeline.machine import Machine
 fit = Machine.fit
 def told(self, *data):
     print("the fit begins", flush=True)

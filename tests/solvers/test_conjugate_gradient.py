@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from mercer.certificates.dual import certify_dual
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Laplacian
+from mercer.places import gram_for
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Stop
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient
 from mercer.solvers.least_squares.cg import solve_ridge
+from mercer.solvers.solution import Stop
 
 rng = np.random.default_rng(3)
 N, LAM = 300, 0.2

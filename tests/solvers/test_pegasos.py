@@ -9,13 +9,13 @@ import pytest
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.gram import gram_for
-from mercer.gram.ball import Ball
 from mercer.kernels import Gaussian, Linear
+from mercer.places import gram_for
+from mercer.places.ball import Ball
 from mercer.problems.pegasos import PegasosProblem
-from mercer.solution import Stop
 from mercer.solvers.pegasos.descent import Call, KernelSpace, LinearSpace, advance, solve_pegasos
 from mercer.solvers.pegasos.iterates import Iterates, draw, one_pass
+from mercer.solvers.solution import Stop
 from reference import pegasos as printed
 from reference.pegasos import noisy
 

@@ -6,20 +6,20 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Precomputed
-from mercer.losses import Logistic
+from mercer.places import gram_for
 from mercer.problems.classification import hulls, soft_margin
 from mercer.problems.least_squares import LeastSquares
+from mercer.problems.losses import Logistic
 from mercer.problems.multiclass import JointProblem
 from mercer.problems.representer import RepresenterProblem
-from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.hulls import solve_hulls
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.least_squares.cholesky import solve_cholesky
 from mercer.solvers.representer import solve_representer
+from mercer.solvers.solution import Stop
 
 N = 60
 X = np.random.default_rng(0).normal(size=(N, 3))

@@ -9,13 +9,13 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer.errors import MissingExtraError
-from mercer.gram import gram_for
 from mercer.kernels.names import as_kernel
-from mercer.solution import Stop
+from mercer.places import gram_for
+from mercer.runtime.errors import MissingExtraError
 from mercer.solvers import qp
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.qp import NAMES, PACKAGES, Answer, solve_by_qp
+from mercer.solvers.solution import Stop
 from reference.problems import c_svc, machine_problem, machines
 from reference.qp import by_every_solver, by_piqp
 

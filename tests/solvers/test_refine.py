@@ -5,11 +5,11 @@ import pytest
 
 from mercer import SVC, SVR
 from mercer.certificates.certificate import Certificate
-from mercer.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.fit import Fit
 from mercer.problems.classification import soft_margin
-from mercer.solution import Solution, Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.refine import Refinement
+from mercer.solvers.solution import Solution, Stop
 
 STOP = Stop(tol=1e-3, max_iter=100)
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 from contracts.solver_contract import SolverCase, SolverContract
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian, Linear, Precomputed
-from mercer.losses import Huber, Logistic, SquaredHinge
+from mercer.places import gram_for
+from mercer.problems.losses import Huber, Logistic, SquaredHinge
 from mercer.problems.representer import RepresenterProblem
-from mercer.solution import Stop
 from mercer.solvers.representer import solve_representer
+from mercer.solvers.solution import Stop
 
 rng = np.random.default_rng(4)
 N, LAM = 60, 0.2

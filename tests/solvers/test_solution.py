@@ -6,7 +6,7 @@ import time
 import pytest
 
 from mercer import Certificate
-from mercer.solution import Stop
+from mercer.solvers.solution import Stop
 
 
 def found(violation, gap, dual=-2.0):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mercer.gram import gram_for
 from mercer.kernels.names import as_kernel
-from mercer.solution import Stop
+from mercer.places import gram_for
 from mercer.solvers import SOLVERS
+from mercer.solvers.solution import Stop
 from mercer.solvers.solver import choose_solver, refuses
 from reference.problems import c_svc
 

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from contracts.solver_contract import SolverCase, SolverContract
-from mercer.gram import gram_for
-from mercer.gram.places import rows_for
 from mercer.kernels import Gaussian, Linear, Precomputed
+from mercer.places import gram_for
+from mercer.places.choose import rows_for
 from mercer.problems.classification import hulls, reduced_hulls
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
 from mercer.solvers.dual.hulls import solve_hulls
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.linear import dual_kernel
 from mercer.solvers.qp import solve_by_qp, solve_joint_by_qp
+from mercer.solvers.solution import Stop
 from reference import problems as duals
 from reference.multiclass import MACHINES, clouds, dual_by_qp
 from reference.qp import by_clarabel

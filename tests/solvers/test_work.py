@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from mercer import SVC
-from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.tiled_field import TiledField
+from mercer.places.host.kernel_matrix import KernelMatrix
+from mercer.places.host.tiled_field import TiledField
 from mercer.solvers.dual import certified, pairs
 
 

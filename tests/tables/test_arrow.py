@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.files.c.export import export_c
+from mercer.files.export.c.export import export_c
 from mercer.kernels import Gaussian
 from mercer.tables.frame import part_of
 

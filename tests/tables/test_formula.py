@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import SVC, SVR, RLSRegressor
-from mercer.errors import MissingExtraError
+from mercer.runtime.errors import MissingExtraError
 from mercer.tables.formula import fit_formula
 
 pd = pytest.importorskip("pandas")

@@ -19,8 +19,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mercer
 from contracts import scikit_learn_checks
-from mercer.errors import GuessWarning, ModelFormatError
 from mercer.files.mercer_file.model_file import describe_model, rebuild_model
+from mercer.runtime.errors import GuessWarning, ModelFormatError
 
 
 def customers(n=120, seed=0):

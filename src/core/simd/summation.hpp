@@ -1,4 +1,4 @@
-// How long sums are split. The bounds of mercer/gram/rounding.py rest on these numbers, and Python reads them from here.
+// How long sums are split. The bounds of mercer/places/rounding.py rest on these numbers, and Python reads them from here.
 #pragma once
 
 #include <cstdint>

@@ -12,15 +12,15 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices
-from mercer.engine import PlacedSamples, on_host, placed
-from mercer.fitting.pipeline.class_spec import DeclaresState
-from mercer.fitting.pipeline.state import NestedEstimator, Text, expect, fitted
-from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.fitting.wrapper_mixin import ModelMethods
-from mercer.held_out.folds import Splits
-from mercer.held_out.machines import as_fitted, decision_values, fit_counted
+from mercer.estimators.fitting.pipeline.class_spec import DeclaresState
+from mercer.estimators.fitting.pipeline.state import NestedEstimator, Text, expect, fitted
+from mercer.estimators.fitting.reports.notebook import ShowsCertificate
+from mercer.estimators.fitting.wrapper_mixin import ModelMethods
+from mercer.model_selection.held_out.folds import Splits
+from mercer.model_selection.held_out.machines import as_fitted, decision_values, fit_counted
 from mercer.runtime.refitting import adopt_fit, blank_copy
+from mercer.samples.arrays import Floats, Indices
+from mercer.samples.engine import PlacedSamples, on_host, placed
 from mercer.tables.frame import part_of
 
 HELD_OUT = "held-out"

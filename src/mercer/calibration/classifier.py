@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, Indices, freeze
 from mercer.calibration.calibrated import (
     HELD_OUT,
     Calibrated,
@@ -21,16 +20,17 @@ from mercer.calibration.calibrated import (
 from mercer.calibration.curves import METHODS, ClassProbabilities, Softmax, Steps, VennAbers, fit_curves
 from mercer.calibration.sigmoid import Sigmoids
 from mercer.calibration.weighted_ranks import are_counts, share_up_to
-from mercer.data import samples
-from mercer.data.labels import REST, planes, trained_codes, winner
-from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVC
-from mercer.fitting.mixins import ScoresAccuracy
-from mercer.fitting.pipeline.dataclass_spec import OneOf
-from mercer.fitting.pipeline.state import Array, Flag, Unsaved, expect, fitted
-from mercer.held_out.folds import splits_of_classes
-from mercer.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
-from mercer.parameters import one_of
+from mercer.estimators.fitting.mixins import ScoresAccuracy
+from mercer.estimators.fitting.pipeline.dataclass_spec import OneOf
+from mercer.estimators.fitting.pipeline.state import Array, Flag, Unsaved, expect, fitted
+from mercer.model_selection.held_out.folds import splits_of_classes
+from mercer.model_selection.held_out.machines import FoldLines, decision_values, machine_of, out_of_fold, without_names
+from mercer.runtime.parameters import one_of
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Floats, Indices, freeze
+from mercer.samples.engine import like_input, on_host, placed
+from mercer.samples.labels import REST, planes, trained_codes, winner
 
 _WHO = ("probability", "machine")
 

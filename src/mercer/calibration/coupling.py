@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats, row_blocks
+from mercer.samples.arrays import Floats, row_blocks
 
 # No pair is taken to be more certain than this, so that Q is not singular; LIBSVM's number.
 SMALLEST = 1e-7

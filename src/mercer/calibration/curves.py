@@ -17,10 +17,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp, softmax
 from sklearn.isotonic import IsotonicRegression
 
-from mercer.arrays import Flags, Floats, Indices
 from mercer.calibration.coupling import couple
 from mercer.calibration.sigmoid import Sigmoids, fit_sigmoids, logistic, soft_targets
-from mercer.data.labels import REST, Pair, between, every_pair
+from mercer.samples.arrays import Flags, Floats, Indices
+from mercer.samples.labels import REST, Pair, between, every_pair
 
 
 class Curves(Protocol):

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, lu_factor, lu_solve
 
-from mercer.arrays import Floats, megabytes, n_samples
-from mercer.data import samples
-from mercer.fitting.pipeline.fit import read_samples
+from mercer.estimators.fitting.pipeline.fit import read_samples
 from mercer.kernels import Kernel
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Floats, megabytes, n_samples
 
 # Eigenvalues as shares of the largest, and shares 1 − h of a sample that others decide: below this they are nearly
 # rounding, whose errors they would magnify.

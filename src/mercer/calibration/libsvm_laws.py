@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.samples.arrays import Floats
 
 
 def laplace_scale(residuals: Floats, weight: Floats | None = None) -> float:

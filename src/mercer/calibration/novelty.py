@@ -9,15 +9,15 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Floats, freeze, n_samples
 from mercer.calibration.calibrated import splits_of_counted
 from mercer.calibration.libsvm_laws import density_marks, normal_probabilities
-from mercer.data import samples
-from mercer.engine import placed
-from mercer.held_out.folds import splits_of
-from mercer.held_out.machines import fold_machines
-from mercer.parameters import one_of
-from mercer.tables.asked import ask
+from mercer.model_selection.held_out.folds import splits_of
+from mercer.model_selection.held_out.machines import fold_machines
+from mercer.runtime.parameters import one_of
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Floats, freeze, n_samples
+from mercer.samples.engine import placed
+from mercer.tables.unwrap import ask
 
 
 def calibrate_novelty(model: Any, X: Any, cv: Any, sample_weight: Any) -> Any:

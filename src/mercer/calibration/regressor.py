@@ -20,7 +20,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from mercer.arrays import Floats, freeze, n_samples, row_blocks
 from mercer.calibration.calibrated import (
     HELD_OUT,
     Calibrated,
@@ -33,22 +32,31 @@ from mercer.calibration.leave_one_out_functions import LeaveOneOutFunctions
 from mercer.calibration.libsvm_laws import laplace_scale
 from mercer.calibration.symmetry import order_dependence
 from mercer.calibration.weighted_ranks import are_counts, lower_ends, upper_ends
-from mercer.data import samples
-from mercer.data.samples import check_same_length
-from mercer.engine import like_input, on_host, placed
 from mercer.estimators import SVR, RLSRegressor
-from mercer.fitting.families.kernel_weights import KernelWeights
-from mercer.fitting.mixins import ScoresR2
-from mercer.fitting.pipeline.dataclass_spec import OneOf
-from mercer.fitting.pipeline.fit import read_samples
-from mercer.fitting.pipeline.state import Array, AttributeSpec, Function, IndexArray, check_vectors, expect, fitted
-from mercer.held_out.folds import splits_of
-from mercer.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
-from mercer.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
-from mercer.parameters import one_of
+from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.mixins import ScoresR2
+from mercer.estimators.fitting.pipeline.dataclass_spec import OneOf
+from mercer.estimators.fitting.pipeline.fit import read_samples
+from mercer.estimators.fitting.pipeline.state import (
+    Array,
+    AttributeSpec,
+    Function,
+    IndexArray,
+    check_vectors,
+    expect,
+    fitted,
+)
+from mercer.model_selection.held_out.folds import splits_of
+from mercer.model_selection.held_out.leave_one_out import FunctionsLeftOut, refuse_one_sample
+from mercer.model_selection.held_out.machines import FoldLines, fold_machines, machine_of, searches_in, without_names
+from mercer.runtime.parameters import one_of
 from mercer.runtime.threads import effective_n_threads
-from mercer.tables.asked import ask
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Floats, freeze, n_samples, row_blocks
+from mercer.samples.checks import check_same_length
+from mercer.samples.engine import like_input, on_host, placed
 from mercer.tables.frame import part_of
+from mercer.tables.unwrap import ask
 
 LEAVE_ONE_OUT = "leave-one-out"
 

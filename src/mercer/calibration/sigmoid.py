@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
+from mercer.samples.arrays import Flags, Floats, Indices
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ import numpy as np
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from mercer.fitting.families.landmark_machine import LandmarkMachine
-from mercer.fitting.pipeline.fit import bytes_of
-from mercer.fitting.pipeline.machine import Machine
-from mercer.fitting.pipeline.state import chosen_of
+from mercer.estimators.fitting.families.landmark_machine import LandmarkMachine
+from mercer.estimators.fitting.pipeline.fit import bytes_of
+from mercer.estimators.fitting.pipeline.machine import Machine
+from mercer.estimators.fitting.pipeline.state import chosen_of
+from mercer.estimators.unsupervised.kernel_cca import KernelCCA
 from mercer.tables.estimator import Tabular
-from mercer.unsupervised.kernel_cca import KernelCCA
 
 # Transformers of scikit-learn that treat all samples alike, those that draw among them if every fit draws anew.
 _SYMMETRIC: Final = (
@@ -80,7 +80,7 @@ def _parts_of(model: Any) -> list[Any]:
 
 
 def _reason(part: Any, n_samples: int) -> str | None:
-    from mercer.features import GaussianSeries, Monomials, Nystrom, RandomFourier
+    from mercer.inspection.features import GaussianSeries, Monomials, Nystrom, RandomFourier
 
     seed = getattr(part, "random_state", None)
     fixed = f"draws from rows as they stand with random_state={seed!r}, so that their order counts; use None"

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.samples.arrays import Floats
 
 
 def lower_ends(values: Floats, weight: Floats | None, alpha: float) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 
 from mercer.certificates.lagrangian import Lagrangian
-from mercer.gram.ball import exact
+from mercer.places.ball import exact
 
 Measures = Literal[
     "stationarity",

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import BOX, EQUALITY, Certificate, allowing_for
 from mercer.certificates.table import CertificateTable
-from mercer.gram.rounding import DOUBLE
+from mercer.places.rounding import DOUBLE
 from mercer.problems.multiclass import JointProblem
+from mercer.samples.arrays import Floats, Indices
 
 # A share and its product with a coefficient are rounded; a little more for the sums here.
 _ROUNDOFF = 4 * DOUBLE

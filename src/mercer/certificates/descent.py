@@ -16,11 +16,11 @@ from typing import Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import Ball, exact
+from mercer.places.ball import Ball, exact
 from mercer.problems.pegasos import PegasosProblem
+from mercer.samples.arrays import Floats
 
 
 class FeatureSpace(Protocol):

@@ -14,7 +14,7 @@ a feasible point beside β, where one variable of each group, or several, have t
 For a positive semi-definite K no feasible point has a larger dual value than `primal`, so the gap bounds how far β
 is from the optimum. For an indefinite K the same numbers measure stationarity only, and `gap_measures` says so.
 
-Each u_i comes with a bound e_i on its rounding errors (mercer/gram/rounding.py). `violation`, `gap` and `primal` are
+Each u_i comes with a bound e_i on its rounding errors (mercer/places/rounding.py). `violation`, `gap` and `primal` are
 the largest values that any u within these bounds gives, `dual` is the smallest: rounding cannot make them too good.
 Rows with a coefficient are computed in float64, because β'Kβ has their errors. Other rows that could matter are
 recomputed with more precision until they do not, or until there is no more (docs/certificate.md).
@@ -28,11 +28,11 @@ from operator import mul
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, Precision
 from mercer.certificates.certificate import Certificate, Measures, conditions
-from mercer.gram.ball import Ball, exact
-from mercer.gram.gram import Provable
+from mercer.places.ball import Ball, exact
+from mercer.places.gram import Provable
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Flags, Floats, Indices, Precision
 
 # What a gap of zero proves, by what is known of the kernel matrix.
 PROOF: dict[str, Measures] = {

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate, bounded_sum
 from mercer.certificates.dual import STATED_ROUNDINGS, certify_dual
-from mercer.gram.gram import Provable
+from mercer.places.gram import Provable
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, gamma
 
 
 def certify_with_bias(

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import EQUALITY, OF_GRADIENTS, Certificate, allowing_for
 from mercer.certificates.dual import certify_dual
-from mercer.gram.ball import Ball, exact
-from mercer.gram.gram import Provable
-from mercer.gram.rounding import DOUBLE
+from mercer.places.ball import Ball, exact
+from mercer.places.gram import Provable
+from mercer.places.rounding import DOUBLE
 from mercer.problems import classification
 from mercer.problems.classification import rho_and_b
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, inner
 
 # Of one quotient, and a little more for the sums here.
 _ROUNDOFF = 1.01 * DOUBLE

@@ -20,15 +20,15 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, STATED_ROUNDINGS, bounded_u
 from mercer.certificates.least_squares import sums_of
 from mercer.certificates.linear import longest
-from mercer.gram.ball import Ball, exact, sum_rows
-from mercer.gram.gram import Provable
-from mercer.gram.protocols import Rows
+from mercer.places.ball import Ball, exact, sum_rows
+from mercer.places.gram import Provable
+from mercer.places.protocols import Rows
 from mercer.problems.multiclass import JointProblem
+from mercer.samples.arrays import Flags, Floats, Indices
 
 # Multipliers of one sample may exceed the C_i that they share by this share of it, which many small steps leave. The
 # largest of them is above C_i/m, so that it can fall by the excess.

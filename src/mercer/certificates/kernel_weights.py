@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import EQUALITY, Certificate, weakest
 from mercer.certificates.dual import PROOF, certificate_of
-from mercer.gram.ball import Ball, exact, rounded_up
-from mercer.gram.gram import Provable
+from mercer.places.ball import Ball, exact, rounded_up
+from mercer.places.gram import Provable
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats
 
 # The residuals of the two conditions on weights.
 OPTIMAL, INSIDE = "kernel weights: optimality", "kernel weights: norm"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Indices
+from mercer.samples.arrays import Floats, Indices
 
 
 @dataclass(frozen=True, eq=False, repr=False)

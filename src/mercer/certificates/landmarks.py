@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.least_squares import ABOVE
-from mercer.gram.ball import Ball
-from mercer.gram.protocols import Doubt, Totals
+from mercer.places.ball import Ball
+from mercer.places.protocols import Doubt, Totals
+from mercer.samples.arrays import Floats, gamma
 
 _TINY = float(np.finfo(float).tiny)
 

@@ -20,12 +20,12 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Floats, gamma, sums_by
 from mercer.certificates.certificate import Certificate, Measures, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import LEAST, Ball, exact, rounded_up
-from mercer.gram.gram import Provable
+from mercer.places.ball import LEAST, Ball, exact, rounded_up
+from mercer.places.gram import Provable
 from mercer.problems.least_squares import LeastSquares
+from mercer.samples.arrays import Floats, gamma, sums_by
 
 # What "exact" means: a relative gap far below what any target is known to; f is within 1.5e-5 of the optimal one,
 # relative to √(2P).

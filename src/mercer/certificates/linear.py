@@ -22,11 +22,11 @@ import math
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, gamma, inner
 from mercer.certificates.certificate import Certificate, conditions
-from mercer.gram.ball import LEAST, rounded_up
-from mercer.gram.protocols import Rows
+from mercer.places.ball import LEAST, rounded_up
+from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
+from mercer.samples.arrays import Floats, gamma, inner
 
 # A larger error of X'β, as a share of ‖w‖, is worth a second sum in twice the precision.
 _LARGEST_ERROR_SHARE = 1e-6

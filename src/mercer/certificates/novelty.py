@@ -15,12 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import STATED_ROUNDINGS
-from mercer.gram.ball import exact
-from mercer.gram.gram import Provable
+from mercer.places.ball import exact
+from mercer.places.gram import Provable
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats
 
 _EPS = float(np.finfo(float).eps)
 

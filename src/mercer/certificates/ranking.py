@@ -16,12 +16,12 @@ import math
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision
 from mercer.certificates.certificate import Certificate, conditions
 from mercer.certificates.dual import PROOF
-from mercer.gram.ball import Ball, exact
-from mercer.gram.gram import Provable
+from mercer.places.ball import Ball, exact
+from mercer.places.gram import Provable
 from mercer.problems.ranking import RankDual, RankProblem
+from mercer.samples.arrays import Floats, Precision
 
 # Additions of running sums, beyond one for each term.
 _ROUNDINGS = 16

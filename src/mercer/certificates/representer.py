@@ -30,15 +30,15 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, gamma, inner
 from mercer.certificates.certificate import Certificate, Measures
 from mercer.certificates.dual import PROOF
 from mercer.certificates.least_squares import ABOVE
-from mercer.gram.ball import Ball, exact, rounded_up
-from mercer.gram.gram import Provable
-from mercer.losses import is_known_convex
-from mercer.penalties import Penalty, is_known_penalty
+from mercer.places.ball import Ball, exact, rounded_up
+from mercer.places.gram import Provable
+from mercer.problems.losses import is_known_convex
+from mercer.problems.penalties import Penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
+from mercer.samples.arrays import Floats, Precision, gamma, inner
 
 # Roundings of a loss or its derivative at a given float, times a weight.
 _LOSS_ROUNDINGS = 16

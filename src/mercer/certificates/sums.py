@@ -5,7 +5,7 @@ At weights w of the features, and their best b, the gradient g = X̃'Wỹ − X�
     P − P* = g'(X̃'WX̃ + λI)⁻¹g / 2λ ≤ ‖S⁻¹g‖² / (2λ α),   α the least eigenvalue of S⁻¹(X̃'WX̃ + λI)S⁻¹
 
 for any diagonal S; here the one that makes the diagonal 1, so that the units of the features do not matter. The sums
-are known up to e_j e_k (mercer.gram.sums), which moves g_j by e_j(Σ e_k|w_k| + e_y), and α by no more than ‖S⁻¹e‖².
+are known up to e_j e_k (mercer.places.sums), which moves g_j by e_j(Σ e_k|w_k| + e_y), and α by no more than ‖S⁻¹e‖².
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE, EXACT_GAP
-from mercer.gram.ball import Ball, exact
-from mercer.gram.sums import Sums
+from mercer.places.ball import Ball, exact
+from mercer.places.sums import Sums
+from mercer.samples.arrays import Floats, gamma
 
 
 def certify_sums(sums: Sums, W: Floats, lam: float, scale: float = 1.0) -> Certificate:

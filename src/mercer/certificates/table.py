@@ -8,9 +8,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
 from mercer.certificates.certificate import Certificate, Measures, bounded_sum, conditions, weakest
-from mercer.gram.ball import Ball
+from mercer.places.ball import Ball
+from mercer.samples.arrays import Floats, Indices
 
 # What rounding can do to a sum with a term per variable of a pair, of which there are at most 6,000, as a share of the
 # sum of their sizes.

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import EXACT_GAP, certify_parts, joint_sums, limit_of_outputs, sums_of
 from mercer.certificates.sums import least_curvature
-from mercer.gram.ball import Ball, exact
-from mercer.gram.protocols import LinearGram
-from mercer.gram.sums import Sums
+from mercer.places.ball import Ball, exact
+from mercer.places.protocols import LinearGram
+from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
+from mercer.samples.arrays import Floats
 
 
 def certify_weights(

@@ -1,1 +1,5 @@
-"""The command ``mercer``."""
+"""The command ``mercer``, and the programs and Python functions of LIBSVM and SVMlight."""
+
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi

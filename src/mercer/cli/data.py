@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.analysis.target import Kind, kind_of
-from mercer.arrays import is_sparse
 from mercer.cli.formats import TITLES, format_of, is_packed
 from mercer.cli.machines import AUTO
 from mercer.files.libsvm_text import content_of, read_labelled_text
+from mercer.inspection.easy.target import Kind, kind_of
+from mercer.samples.arrays import is_sparse
 from mercer.tables.dialect import UNKNOWN, Dialect
 from mercer.tables.frame import Frame
 from mercer.tables.reading import Table, classes_in, expect_whole, is_number, numbers, read_csv, read_parquet

@@ -66,10 +66,10 @@ def run(args: argparse.Namespace) -> None:
 def _run_table(args: argparse.Namespace) -> None:
     import json
 
-    from mercer.analysis.easy import easy_of
-    from mercer.analysis.target import Kind
     from mercer.cli.train_table import model_path, of_columns, read_frame, save_table
     from mercer.files.atomic_write import checked_target
+    from mercer.inspection.easy.easy import easy_of
+    from mercer.inspection.easy.target import Kind
     from mercer.tables.dialect import from_text
     from mercer.tables.frame import frame_of
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from mercer.analysis.importance import Importance, with_numbers
-from mercer.analysis.page import Line, page
-from mercer.arrays import n_samples
 from mercer.cli.data import Data
 from mercer.cli.formats import add_data, add_flags, asked_for
 from mercer.cli.predict import model_beside, read_truths, target_unit, with_answers
 from mercer.cli.terminal import Subparsers, add_command, printable
-from mercer.explain import explain
 from mercer.files.atomic_write import replacing
+from mercer.inspection.easy.importance import Importance, with_numbers
+from mercer.inspection.easy.page import Line, page
+from mercer.inspection.explain import explain
 from mercer.runtime.optional import require
 from mercer.runtime.progress import waiting
+from mercer.samples.arrays import n_samples
 from mercer.tables.dialect import quantity
 from mercer.tables.frame import part_of
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.analysis.figures import NumberFigures
-from mercer.arrays import Flags, Floats, Indices
 from mercer.cli.data import Data
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, Estimator, machine_of
 from mercer.estimators import NuSVC
+from mercer.inspection.easy.figures import NumberFigures
 from mercer.runtime.progress import waiting
+from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.tables.dialect import from_text, quantity
 from mercer.tables.frame import part_of
 

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from mercer.analysis.page import MOST_COLUMNS
-from mercer.arrays import n_samples
 from mercer.cli.formats import add_data
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable, rounded, show_warning
-from mercer.expansion import Expansion
 from mercer.files.model import Facts, Model
 from mercer.files.models import read_model
+from mercer.inspection.easy.page import MOST_COLUMNS
+from mercer.places.expansion import Expansion
 from mercer.runtime.threads import effective_n_threads
-from mercer.tables.asked import ask
+from mercer.samples.arrays import n_samples
 from mercer.tables.frame import part_of
 from mercer.tables.reading import known_truth
+from mercer.tables.unwrap import ask
 
 
 def register(commands: Subparsers) -> None:

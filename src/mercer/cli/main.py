@@ -133,7 +133,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 def _check_device() -> None:
     """Raise at once if the device that was asked for is not known, before anything is read or written."""
-    from mercer.engine import configured  # here, since it loads NumPy
+    from mercer.samples.engine import configured  # here, since it loads NumPy
 
     configured()
 

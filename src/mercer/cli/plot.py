@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from mercer.analysis.importance import importance_of
 from mercer.cli.data import Data
 from mercer.cli.formats import add_data, add_flags, asked_for
 from mercer.cli.machines import Estimator
 from mercer.cli.predict import model_beside, read_truths
 from mercer.cli.terminal import Subparsers, add_command, printable
-from mercer.displays import DecisionDisplay
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Model
+from mercer.inspection.displays import DecisionDisplay
+from mercer.inspection.easy.importance import importance_of
 from mercer.runtime.optional import require
 from mercer.tables.cells import as_numbers, as_seconds
 from mercer.tables.encodings import Dates, Encoding, Numbers, Words

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.calibration.libsvm_laws import normal_probabilities
 from mercer.cli.data import Data, read_data
 from mercer.cli.folds import errors_of, figures_of
 from mercer.cli.formats import add_data, add_flags, asked_for, format_of
 from mercer.cli.libsvm.probability import class_probabilities, pair_probabilities
 from mercer.cli.terminal import Subparsers, add_command, printable
-from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.model import Model
 from mercer.files.models import read_model
+from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.progress import waiting
+from mercer.samples.arrays import Floats
 from mercer.tables.cells import is_missing
 from mercer.tables.dialect import TIME, UNKNOWN, Dialect, clock, from_text, remembered
 from mercer.tables.encodings import Levels, Words

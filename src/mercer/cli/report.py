@@ -14,10 +14,15 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import r2_score
 
 import mercer
-from mercer.analysis.figures import ClassFigures, Facts, NumberFigures
-from mercer.analysis.hints import hints_on, search_gains, spread_ratio
-from mercer.analysis.importance import Importance, importance_of
-from mercer.analysis.page import (
+from mercer.cli.data import Data
+from mercer.cli.machines import Estimator, machine_of
+from mercer.cli.terminal import Clock, as_options, rounded
+from mercer.estimators import SVC
+from mercer.estimators.fitting.reports.dual_margins import free_and_bounded
+from mercer.inspection.easy.figures import ClassFigures, Facts, NumberFigures
+from mercer.inspection.easy.hints import hints_on, search_gains, spread_ratio
+from mercer.inspection.easy.importance import Importance, importance_of
+from mercer.inspection.easy.page import (
     Line,
     certificate_facts,
     certificate_lines,
@@ -26,13 +31,8 @@ from mercer.analysis.page import (
     table_facts,
     table_lines,
 )
-from mercer.arrays import Floats
-from mercer.cli.data import Data
-from mercer.cli.machines import Estimator, machine_of
-from mercer.cli.terminal import Clock, as_options, rounded
-from mercer.data.labels import every_pair, names_of
-from mercer.estimators import SVC
-from mercer.fitting.reports.dual_margins import free_and_bounded
+from mercer.samples.arrays import Floats
+from mercer.samples.labels import every_pair, names_of
 from mercer.tables.choice import guesses
 from mercer.tables.dialect import from_text, quantity, units_told
 from mercer.tables.estimator import Tabular, table_in

@@ -20,10 +20,10 @@ from mercer.cli.formats import add_data
 from mercer.cli.plot import column_called
 from mercer.cli.terminal import Subparsers, add_command, printable
 from mercer.files.atomic_write import replacing
-from mercer.toy import link, page
+from mercer.notes.toy import link, page
 
 _FOLDER = "mercer-toy-"
-# As src/mercer/toy/web/formats.js has them.
+# As src/mercer/notes/toy/web/formats.js has them.
 _MOST_POINTS, _MOST_CLASSES, _FARTHEST = 500, 4, 1000.0
 
 

@@ -13,9 +13,9 @@ from mercer.cli.terminal import Clock, Subparsers, add_command
 from mercer.runtime.progress import waiting
 
 if TYPE_CHECKING:
-    from mercer.arrays import Floats
     from mercer.cli.libsvm.train_text import LibsvmText
     from mercer.cli.train_table import Table
+    from mercer.samples.arrays import Floats
 
 
 # Each may be given several times, or with several names between commas.

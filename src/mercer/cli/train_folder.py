@@ -45,6 +45,6 @@ def train_folder(args: argparse.Namespace) -> None:
 def _cluster(address: str | None) -> Any:
     if address is None:
         return nullcontext(lambda X: X)
-    from mercer.engines.dask import on_cluster
+    from mercer.places.chunked.dask import on_cluster
 
     return on_cluster(address)

@@ -16,17 +16,17 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer.analysis.target import expect_two_of_each
-from mercer.arrays import is_sparse
 from mercer.cli.data import Data, embedded, read_data
 from mercer.cli.formats import asked_for, plain_name
 from mercer.cli.machines import AUTO, CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build
 from mercer.cli.report import Rows, judged
 from mercer.cli.terminal import Clock, printable, show_warning
-from mercer.errors import GuessWarning, ModelFormatError, held_warnings
 from mercer.files.mercer_file.model_file import write_mercer_file
 from mercer.files.models import read_model
+from mercer.inspection.easy.target import expect_two_of_each
+from mercer.runtime.errors import GuessWarning, ModelFormatError, held_warnings
 from mercer.runtime.progress import waiting
+from mercer.samples.arrays import is_sparse
 from mercer.tables.choice import WISHES, guesses_in
 from mercer.tables.estimator import Tabular, table_in
 from mercer.tables.frame import Frame

@@ -1,5 +1,6 @@
 """Names of mercer.estimators and their modules."""
 
+from . import unsupervised as unsupervised
 from .kernel_machine import KernelMachineClassifier as KernelMachineClassifier
 from .kernel_machine import KernelMachineRegressor as KernelMachineRegressor
 from .linear import LinearSVC as LinearSVC

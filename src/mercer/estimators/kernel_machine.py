@@ -9,24 +9,34 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from mercer.arrays import Data, Floats, freeze
-from mercer.data.exact_parts import exact_parts
-from mercer.data.labels import signs
-from mercer.engine import like_input
-from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.regressor import Regressor
-from mercer.fitting.mixins import ClassifierMethods, MachineMethods
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
-from mercer.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.fitting.reports.coefficients import expansion_of
-from mercer.losses import Hinge, Huber, Kind, Logistic, Loss, Squared, SquaredHinge, check_derivatives, is_known_convex
-from mercer.parameters import integer, not_negative, one_of, positive, share
-from mercer.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
+from mercer.estimators.fitting.families.classifier import OneAgainstRest
+from mercer.estimators.fitting.families.regressor import Regressor
+from mercer.estimators.fitting.mixins import ClassifierMethods, MachineMethods
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
+from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, Function, Text, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import expansion_of
+from mercer.problems.losses import (
+    Hinge,
+    Huber,
+    Kind,
+    Logistic,
+    Loss,
+    Squared,
+    SquaredHinge,
+    check_derivatives,
+    is_known_convex,
+)
+from mercer.problems.penalties import PENALTIES, Own, Penalty, SquaredNorm, check_penalty, is_known_penalty
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.available import available_if
+from mercer.runtime.parameters import integer, not_negative, one_of, positive, share
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Floats, freeze
+from mercer.samples.engine import like_input
+from mercer.samples.exact_parts import exact_parts
+from mercer.samples.labels import signs
 from mercer.solvers.pegasos.iterates import validation_part
 from mercer.solvers.representer import Watch, solve_representer
 

@@ -13,31 +13,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Weights, freeze
 from mercer.certificates.certificate import Certificate
-from mercer.data.labels import Classes, Pair, signs
-from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.dual_machine import unit_of_targets
-from mercer.fitting.families.linear_machine import (
+from mercer.estimators.fitting.families.classifier import OneAgainstRest
+from mercer.estimators.fitting.families.dual_machine import unit_of_targets
+from mercer.estimators.fitting.families.linear_machine import (
     LinearMachine,
     bias_feature,
     linear_solver,
     seed_of,
     warn_of_early_ends,
 )
-from mercer.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
-from mercer.fitting.mixins import ClassifierMethods
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import ClassWeight
-from mercer.fitting.pipeline.state import Array, Predicate, fitted
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.fitting.pipeline.telling import Progress
-from mercer.fitting.reports.dual_margins import trained_as, without_planes
-from mercer.kernels.matrices import squared_lengths
-from mercer.parameters import not_negative, one_of, positive
+from mercer.estimators.fitting.families.regressor import Regressor, Remarks, remarks_on_scale
+from mercer.estimators.fitting.mixins import ClassifierMethods
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.machine import ClassWeight
+from mercer.estimators.fitting.pipeline.reporting import Progress
+from mercer.estimators.fitting.pipeline.state import Array, Predicate, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.estimators.fitting.reports.dual_margins import trained_as, without_planes
 from mercer.problems.linear_problem import LinearProblem, epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.parameters import not_negative, one_of, positive
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Floats, Weights, freeze
+from mercer.samples.labels import Classes, Pair, signs
+from mercer.samples.matrices import squared_lengths
 from mercer.solvers.linear.joint import solve_joint_linear
 from mercer.solvers.linear.referee import LinearSolution
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.families.pairwise import JOINT
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
-from mercer.fitting.families.kernel_weights import KernelWeights
-from mercer.fitting.families.pairwise import JOINT
 from mercer.runtime.shared_docs import shared_docs
 
 

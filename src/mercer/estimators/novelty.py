@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import OutlierMixin
 
-from mercer.arrays import Data, Floats, Weights, inner
-from mercer.engine import like_input
-from mercer.fitting.families.dual_machine import DualMachine, expect_squares
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.state import Array, Number, fitted
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import share
+from mercer.estimators.fitting.families.dual_machine import DualMachine, expect_squares
+from mercer.estimators.fitting.pipeline.fit import Fit, read_samples
+from mercer.estimators.fitting.pipeline.state import Array, Number, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import Bounds
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.novelty import data_description, one_class
 from mercer.runtime.available import available_if
+from mercer.runtime.parameters import share
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Floats, Weights, inner
+from mercer.samples.engine import like_input
 from mercer.solvers.dual.one_class import solve_one_class
 
 

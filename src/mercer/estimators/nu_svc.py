@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, freeze
 from mercer.certificates.hulls import in_scale_of_f
-from mercer.data.labels import Classes
-from mercer.fitting.families.dual_machine import expect_squares
-from mercer.fitting.families.pairwise import PairwiseClassifier
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.state import Number, fitted
-from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
-from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import share
+from mercer.estimators.fitting.families.dual_machine import expect_squares
+from mercer.estimators.fitting.families.pairwise import PairwiseClassifier
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.state import Number, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import Bounds
 from mercer.problems.classification import largest_nu, reduced_hulls, rho_and_b
 from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.parameters import share
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats, Indices, freeze
+from mercer.samples.labels import Classes
 from mercer.solvers.dual.hulls import solve_hulls
 
 # "auto": this ν where it is feasible, else 0.99 of the largest feasible one.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mercer.fitting.families.landmark_machine import LandmarkMachine
-from mercer.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
-from mercer.fitting.mixins import RegressorMethods
+from mercer.estimators.fitting.families.landmark_machine import LandmarkMachine
+from mercer.estimators.fitting.families.targets import SeveralOutputs, SignClassifier, StreamLabels, StreamNumbers
+from mercer.estimators.fitting.mixins import RegressorMethods
 from mercer.runtime.shared_docs import shared_docs
 
 

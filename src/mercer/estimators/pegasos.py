@@ -13,27 +13,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
-from mercer.data.chunks import unpack
-from mercer.data.labels import Classes, class_weights, codes_among, known_classes, planes, signs
-from mercer.data.names import adopt_names
-from mercer.engine import PlacedSamples
-from mercer.expansion import Expansion
-from mercer.fitting.families.classifier import OneAgainstRest
-from mercer.fitting.families.dual_machine import takes_samples
-from mercer.fitting.mixins import ClassifierMethods, MachineMethods
-from mercer.fitting.pipeline.fit import Fit, deadline_of, read_samples
-from mercer.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState, kernel_of
-from mercer.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.fitting.reports.coefficients import expansion_of
+from mercer.estimators.fitting.families.classifier import OneAgainstRest
+from mercer.estimators.fitting.families.dual_machine import takes_samples
+from mercer.estimators.fitting.mixins import ClassifierMethods, MachineMethods
+from mercer.estimators.fitting.pipeline.fit import Fit, deadline_of, read_samples
+from mercer.estimators.fitting.pipeline.machine import CERTIFIED, ClassWeight, KernelChoice, RandomState, kernel_of
+from mercer.estimators.fitting.pipeline.state import Array, BoundKernel, Count, Function, Number, Vectors, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import expansion_of
 from mercer.kernels import Kernel
-from mercer.kernels.matrices import expect_room
-from mercer.parameters import REGULARIZED, bias_kind, integer, not_negative, one_of, positive, share
+from mercer.places.expansion import Expansion
 from mercer.problems.pegasos import PegasosProblem
 from mercer.runtime.available import available_if
+from mercer.runtime.parameters import REGULARIZED, bias_kind, integer, not_negative, one_of, positive, share
 from mercer.runtime.refitting import blank_copy
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, host, stack, take
+from mercer.samples.chunks import unpack
+from mercer.samples.column_names import adopt_names
+from mercer.samples.engine import PlacedSamples
+from mercer.samples.labels import Classes, class_weights, codes_among, known_classes, planes, signs
+from mercer.samples.matrices import expect_room
 from mercer.solvers.pegasos.descent import (
     MOST_EPOCHS,
     Call,

@@ -8,17 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Data, Floats, Indices, Weights
-from mercer.data import samples
-from mercer.engine import like_input, on_host, placed
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.estimators.fitting.reports.ordered_pairs import share_of_ordered_pairs
 from mercer.estimators.kernel_machine import RepresentedMachine
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.task import Solutions, Task, Tasks
-from mercer.fitting.reports.ordered_pairs import share_of_ordered_pairs
-from mercer.parameters import positive
 from mercer.problems.ranking import RankProblem
+from mercer.runtime.parameters import positive
 from mercer.runtime.refitting import blank_copy
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Data, Floats, Indices, Weights
+from mercer.samples.engine import like_input, on_host, placed
 from mercer.solvers.ranking import solve_ranking
 
 

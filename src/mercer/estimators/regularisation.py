@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from mercer.kernels.names import as_kernel
-from mercer.parameters import positive
+from mercer.runtime.parameters import positive
 
 
 def C_from(

@@ -12,28 +12,28 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze, take
-from mercer.estimators.rls import RLSClassifier, RLSRegressor
-from mercer.fitting.families.least_squares_machine import (
+from mercer.estimators.fitting.families.least_squares_machine import (
     LeastSquaresClassifier,
     LeastSquaresMachine,
     LeastSquaresRegressor,
     checked_lam,
 )
-from mercer.fitting.pipeline.fit import Fit, read_samples
-from mercer.fitting.pipeline.machine import kernel_of
-from mercer.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
-from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
-from mercer.fitting.reports.coefficients import expansion_of
-from mercer.gram import Gram
+from mercer.estimators.fitting.pipeline.fit import Fit, read_samples
+from mercer.estimators.fitting.pipeline.machine import kernel_of
+from mercer.estimators.fitting.pipeline.state import Array, Number, Parameters, Record, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import expansion_of
+from mercer.estimators.rls import RLSClassifier, RLSRegressor
 from mercer.kernels import Kernel
-from mercer.parameters import one_of
+from mercer.places import Gram
 from mercer.problems.least_squares import LeastSquares
+from mercer.runtime.parameters import one_of
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, take
 from mercer.solvers.least_squares.spectrum import Judge, PathValues, SpectralFit, best_of, solve_path, spectrum_of
 
 if TYPE_CHECKING:
-    from mercer.displays import PathDisplay
+    from mercer.inspection.displays import PathDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class RidgePath:
 
     def plot(self, *axes: Any, **options: Any) -> PathDisplay:
         """Errors, degrees of freedom and norms over λ; see `mercer.displays.PathDisplay.from_ridge_path`."""
-        from mercer.displays import PathDisplay
+        from mercer.inspection.displays import PathDisplay
 
         return PathDisplay.from_ridge_path(self, *axes, **options)
 

@@ -7,9 +7,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Data, Weights
-from mercer.data.labels import known_classes
-from mercer.fitting.families.least_squares_machine import (
+from mercer.estimators.fitting.families.least_squares_machine import (
     LeastSquaresClassifier,
     LeastSquaresRegressor,
     RecursiveLeastSquares,
@@ -17,6 +15,8 @@ from mercer.fitting.families.least_squares_machine import (
 )
 from mercer.runtime.available import available_if
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Weights
+from mercer.samples.labels import known_classes
 
 
 @shared_docs

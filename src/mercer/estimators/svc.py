@@ -8,14 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner, megabytes
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import between_support_vectors
 from mercer.certificates.lagrangian import Lagrangian
-from mercer.data.labels import REST
-from mercer.errors import PROBABILITIES
-from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.families.pairwise import (
+from mercer.estimators.fitting.families.pairwise import (
     JOINT,
     PairwiseClassifier,
     bias_between,
@@ -27,17 +23,21 @@ from mercer.fitting.families.pairwise import (
     refuse_both_labels,
     refuse_no_margin,
 )
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.machine import ClassWeight
-from mercer.fitting.pipeline.state import Predicate, fitted
-from mercer.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
-from mercer.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
-from mercer.gram.pair_place import Layout
-from mercer.parameters import bias_kind, one_of
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.machine import ClassWeight
+from mercer.estimators.fitting.pipeline.state import Predicate, fitted
+from mercer.estimators.fitting.pipeline.task import PairTasks, Solutions, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import Bounds, allow_for_joint_copies, own_table
+from mercer.estimators.regularisation import check_price, price
+from mercer.places.host.pair_place import Layout
 from mercer.problems.classification import soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.multiclass import JointProblem
+from mercer.runtime.errors import PROBABILITIES
+from mercer.runtime.parameters import bias_kind, one_of
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats, Indices, inner, megabytes
+from mercer.samples.labels import REST
 from mercer.solvers import JOINT_SOLVERS
 from mercer.solvers.dual.hulls import solve_hard_margin
 

@@ -9,21 +9,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import d2_pinball_score
 
-from mercer.arrays import Data, Floats, Indices, Weights, freeze
-from mercer.data import samples
-from mercer.engine import like_input, on_host, placed
+from mercer.estimators.fitting.families.dual_machine import unit_of_targets
+from mercer.estimators.fitting.families.regressor import KernelRegressor
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.state import Array, Flag, Number, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import Bounds
 from mercer.estimators.regularisation import check_price, price
-from mercer.fitting.families.dual_machine import unit_of_targets
-from mercer.fitting.families.regressor import KernelRegressor
-from mercer.fitting.pipeline.fit import Fit
-from mercer.fitting.pipeline.state import Array, Flag, Number, fitted
-from mercer.fitting.pipeline.task import Solutions, Solved, Task, Tasks
-from mercer.fitting.reports.coefficients import Bounds
-from mercer.parameters import bias_kind, not_negative, one_of, positive, share
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.regression import quantile
+from mercer.runtime.parameters import bias_kind, not_negative, one_of, positive, share
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze
+from mercer.samples.engine import like_input, on_host, placed
 
 _LOSSES = ("epsilon_insensitive", "squared_epsilon_insensitive", "huber", "expectile")
 

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from mercer.arrays import Data, Flags, Floats, freeze, n_samples
-from mercer.engine import on_host
 from mercer.estimators.svc import SVC
-from mercer.parameters import positive, share
+from mercer.runtime.parameters import positive, share
+from mercer.samples.arrays import Data, Flags, Floats, freeze, n_samples
+from mercer.samples.engine import on_host
 
 # The first C*, as a share of C (Joachims, Alg. 3.1).
 _FIRST = 1e-5

@@ -23,10 +23,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
-from mercer.arrays import Floats, freeze
 from mercer.files.liblinear_model import LiblinearModel
 from mercer.files.libsvm_estimator import expect_own, integer_classes
-from mercer.parameters import REGULARIZED
+from mercer.runtime.parameters import REGULARIZED
+from mercer.samples.arrays import Floats, freeze
 
 MACHINES: Final = ("LinearSVC", "LinearSVR")
 _CLASSIFIERS: Final[dict[str, dict[str, Any]]] = {

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from mercer.arrays import Floats
-from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Estimator, Facts, Model, check_model
 from mercer.files.model_text import as_float, line_of, split_at
+from mercer.runtime.errors import ModelFormatError
+from mercer.samples.arrays import Floats
 
 if TYPE_CHECKING:
     from mercer.files.libsvm_model import LibsvmModel

@@ -17,13 +17,13 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import estimators
-from mercer.arrays import freeze
-from mercer.data.labels import to_dual_coef
-from mercer.data.table import Table
+from mercer.estimators.fitting.pipeline.state import has_function_per_class
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, LibsvmModel
 from mercer.files.model import Estimator
-from mercer.fitting.pipeline.state import has_function_per_class
 from mercer.kernels import Kernel
+from mercer.samples.arrays import freeze
+from mercer.samples.coefficient_table import Table
+from mercer.samples.labels import to_dual_coef
 
 # One line for each machine: LIBSVM's name, ours. A class that this version lacks is refused by name.
 MACHINES: Final = {
@@ -143,7 +143,7 @@ def _svm_type(machine: Estimator) -> str:
     if svm_type is not None:
         expect_own(machine, "LIBSVM")
         return svm_type
-    from mercer.tables.asked import ask  # only here, so that training on text loads no tables
+    from mercer.tables.unwrap import ask  # only here, so that training on text loads no tables
 
     inner = ask(machine).machine
     if inner is not machine:

@@ -28,18 +28,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Floats, Indices, is_sparse
-from mercer.data.labels import every_pair, votes, winner
-from mercer.engine import configured
-from mercer.errors import ModelFormatError
-from mercer.expansion import Expansion
 from mercer.files.atomic_write import replacing
 from mercer.files.model import Estimator, Facts, Model, check_model, margins_told, pair_names
 from mercer.files.model_text import columns_from_one, line_of, read_vectors, split_at
 from mercer.kernels import Kernel
-from mercer.kernels.matrices import dense
 from mercer.kernels.names import kernel_named
+from mercer.places.expansion import Expansion
+from mercer.runtime.errors import ModelFormatError
 from mercer.runtime.threads import effective_n_threads
+from mercer.samples.arrays import Floats, Indices, is_sparse
+from mercer.samples.engine import configured
+from mercer.samples.labels import every_pair, votes, winner
+from mercer.samples.matrices import dense
 
 if TYPE_CHECKING:
     from mercer.files.liblinear_model import LiblinearModel

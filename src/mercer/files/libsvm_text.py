@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Floats, is_sparse
 from mercer.files.atomic_write import replacing
 from mercer.runtime.threads import effective_n_threads
+from mercer.samples.arrays import Floats, is_sparse
 
 _OPENERS: Final[dict[str, Callable[..., Any]]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _ROWS_AT_ONCE = 4096
@@ -96,7 +96,7 @@ def read_libsvm(
     Examples
     --------
     >>> import io
-    >>> from mercer.libsvm import read_libsvm
+    >>> from mercer.cli.libsvm import read_libsvm
     >>> X, y = read_libsvm(io.BytesIO(b"+1 1:0.5 3:2\\n-1 2:1  # a comment\\n"))
     >>> X.toarray()
     array([[0.5, 0. , 2. ],

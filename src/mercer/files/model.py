@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from mercer.arrays import Floats
-from mercer.data.labels import every_pair
+from mercer.samples.arrays import Floats
+from mercer.samples.labels import every_pair
 
 if TYPE_CHECKING:
-    from mercer.expansion import Expansion
     from mercer.files.liblinear_model import LiblinearModel
     from mercer.files.libsvm_model import LibsvmModel
+    from mercer.places.expansion import Expansion
     from mercer.tables.estimator import Tabular
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import _core
-from mercer.arrays import Floats
-from mercer.errors import ModelFormatError
+from mercer.runtime.errors import ModelFormatError
+from mercer.samples.arrays import Floats
 
 _FLOAT: Final = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INTEGER: Final = re.compile(r"[-+]?\d+", re.ASCII)

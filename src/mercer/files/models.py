@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mercer.errors import ModelFormatError
-from mercer.files.c.export import export_c
-from mercer.files.exported_parts import name_from
+from mercer.files.export.c.export import export_c
+from mercer.files.export.onnx import export_onnx
+from mercer.files.export.parts import name_from
 from mercer.files.liblinear_model import parse_liblinear_model, write_liblinear_model
 from mercer.files.libsvm_model import parse_libsvm_model, write_libsvm_model
 from mercer.files.mercer_file.container import HEAD, is_container
 from mercer.files.mercer_file.mercer_model import MercerFile
 from mercer.files.mercer_file.model_file import read_mercer_file, write_mercer_file
 from mercer.files.model import Model
-from mercer.files.onnx_export import export_onnx
 from mercer.files.svmlight_model import parse_svmlight_model, write_svmlight_model
+from mercer.runtime.errors import ModelFormatError
 
 
 @dataclass(frozen=True)

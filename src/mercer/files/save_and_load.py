@@ -11,11 +11,11 @@ from typing import Any, Final
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.errors import ModelFormatError
 from mercer.files.endings import OTHER_MODELS
 from mercer.files.mercer_file.container import HEAD, is_container, open_regular
 from mercer.files.mercer_file.model_file import read_mercer_file, too_large, write_mercer_file
-from mercer.parameters import integer, one_of
+from mercer.runtime.errors import ModelFormatError
+from mercer.runtime.parameters import integer, one_of
 
 # Bytes at the start of a model of another program in which its first key is looked for.
 _HEADER_BYTES: Final = 1 << 16
@@ -187,7 +187,7 @@ class _Writer:
 
 
 def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> None:
-    from mercer.files.onnx_export import export_onnx
+    from mercer.files.export.onnx import export_onnx
 
     export_onnx(model, path, **options)
 
@@ -195,8 +195,8 @@ def _write_onnx(model: Any, path: str | os.PathLike[str], **options: Any) -> Non
 def _write_c(
     model: Any, path: str | os.PathLike[str], *, dtype: str = "float64", name: str | None = None, X: Any = None
 ) -> None:
-    from mercer.files.c.export import export_c
-    from mercer.files.exported_parts import name_from
+    from mercer.files.export.c.export import export_c
+    from mercer.files.export.parts import name_from
 
     export_c(model, path, dtype=dtype, name=name_from(Path(path)) if name is None else name, X=X)
 

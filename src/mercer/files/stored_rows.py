@@ -14,14 +14,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, is_sparse
-from mercer.data.chunks import is_stream, unpack
-from mercer.data.names import Names, column_names, places_of
-from mercer.engines.chunked.conversion import as_float64, as_rows
-from mercer.engines.stored.engine import FileRows
-from mercer.engines.stored.files import Mapped, MappedCSR, Scratch
 from mercer.files.libsvm_text import content_of, read_libsvm
+from mercer.places.chunked.conversion import as_float64, as_rows
+from mercer.places.chunked.stored.engine import FileRows
+from mercer.places.chunked.stored.files import Mapped, MappedCSR, Scratch
 from mercer.runtime.optional import require
+from mercer.samples.arrays import Floats, is_sparse
+from mercer.samples.chunks import is_stream, unpack
+from mercer.samples.column_names import Names, column_names, places_of
 
 # Bytes of text that are read at a time, and of a chunk's rows.
 _TEXT_BYTES: Final = 64 << 20

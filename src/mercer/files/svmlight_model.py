@@ -21,11 +21,11 @@ from typing import Final
 
 import numpy as np
 
-from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.libsvm_model import CLASSIFIERS, KERNELS, SVM_TYPES, LibsvmModel
 from mercer.files.model import check_model
 from mercer.files.model_text import as_float, as_integer, columns_from_one, read_vectors
+from mercer.runtime.errors import ModelFormatError
 
 # After the first line, what each line's comment begins with.
 _HEADER: Final = (

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from mercer.arrays import Floats, Samples
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
 from mercer.kernels.composite import ATOM, POWER, PRODUCT, SUM, Composite, inside
 from mercer.kernels.kernel import Answer, Kernel, Slope
 from mercer.kernels.recipe import integer_power
-from mercer.parameters import integer
+from mercer.runtime.parameters import integer
+from mercer.samples.arrays import Floats, Samples
 
 
 class OfValues(Composite):

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from mercer.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, weighted_median
-from mercer.engine import PlacedSamples
-from mercer.errors import warn_user
-from mercer.kernels.distances import l1_distances, squared_distances
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.matrices import as_matrix, over_rows, strips, widened
-from mercer.parameters import not_negative, one_of, positive
+from mercer.runtime.errors import warn_user
+from mercer.runtime.parameters import not_negative, one_of, positive
+from mercer.samples.arrays import Floats, PickedRows, Samples, host, inner, is_sparse, weighted_median
+from mercer.samples.distances import l1_distances, squared_distances
+from mercer.samples.engine import PlacedSamples
+from mercer.samples.matrices import as_matrix, over_rows, strips, widened
 
 _RULES = ("scale", "auto", "median")
 LARGEST = float(np.finfo(np.float64).max)

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from mercer.arrays import Floats, Samples, row_blocks
-from mercer.kernels.distances import distances
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import as_matrix, squared_lengths, weighted_differences
-from mercer.parameters import integer, positive, real
+from mercer.runtime.parameters import integer, positive, real
+from mercer.samples.arrays import Floats, Samples, row_blocks
+from mercer.samples.distances import distances
+from mercer.samples.matrices import as_matrix, squared_lengths, weighted_differences
 
 # Beyond, Γ(ν + 1) and its companions leave float64.
 _LARGEST_ORDER = 50.0

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Indices, PickedRows, Samples, host, is_sparse, n_samples
-from mercer.engine import PlacedSamples
 from mercer.kernels import terms
 from mercer.kernels.composite import Composite, inside
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import as_matrix, check_same_width, dense, row_and_rows, row_by_row, strips, widened
 from mercer.kernels.over_features import ExpOfDistance
 from mercer.kernels.terms import Term, Terms
-from mercer.parameters import not_negative
+from mercer.runtime.parameters import not_negative
+from mercer.samples.arrays import Floats, Indices, PickedRows, Samples, host, is_sparse, n_samples
+from mercer.samples.engine import PlacedSamples
+from mercer.samples.matrices import as_matrix, check_same_width, dense, row_and_rows, row_by_row, strips, widened
 
 
 @dataclass(eq=False, repr=False)

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer import parameters
-from mercer.arrays import Floats, Indices, Samples, host, n_samples, rows_between
 from mercer.kernels import recipe as recipes
 from mercer.kernels import terms
 from mercer.kernels.kernel import DOMAINS_OF_FUNCTIONS, Answer, Domain, Kernel, OfSamples, Slope
-from mercer.kernels.matrices import as_matrix, call, name_of, numbers_of
 from mercer.kernels.recipe import Recipe
 from mercer.kernels.terms import Terms
+from mercer.runtime import parameters
+from mercer.samples.arrays import Floats, Indices, Samples, host, n_samples, rows_between
+from mercer.samples.matrices import as_matrix, call, name_of, numbers_of
 
 # How tightly an expression binds: a part that binds less tightly than its surroundings is written in brackets.
 SUM, PRODUCT, POWER, ATOM = range(4)

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.arrays import Floats, Samples
-from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import WithGamma
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import (
+from mercer.kernels.recipe import Recipe, affine, integer_power
+from mercer.kernels.terms import Term, Terms, polynomial_term
+from mercer.runtime.errors import NotDifferentiableError
+from mercer.runtime.parameters import finite, integer
+from mercer.samples.arrays import Floats, Samples
+from mercer.samples.matrices import (
     as_matrix,
     check_same_width,
     combined,
@@ -23,9 +26,6 @@ from mercer.kernels.matrices import (
     unit_rows,
     widened,
 )
-from mercer.kernels.recipe import Recipe, affine, integer_power
-from mercer.kernels.terms import Term, Terms, polynomial_term
-from mercer.parameters import finite, integer
 
 
 class Linear(Kernel):

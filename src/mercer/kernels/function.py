@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from mercer import parameters
-from mercer.arrays import Floats, Samples, mirror, n_samples
 from mercer.kernels.composite import features_of, in_row_blocks, terms_of_features
 from mercer.kernels.dot import Linear
 from mercer.kernels.kernel import DIAGONAL_ROWS, DOMAINS_OF_FUNCTIONS, Domain, Kernel, OfSamples, OfTwoBlocks
-from mercer.kernels.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
+from mercer.runtime import parameters
+from mercer.samples.arrays import Floats, Samples, mirror, n_samples
+from mercer.samples.matrices import as_matrix, call, dense, dot, name_of, numbers_of, squared_lengths
 
 
 @dataclass(eq=False, repr=False)

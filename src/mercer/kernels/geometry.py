@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Samples
+from mercer.samples.arrays import Floats, Samples
 
 
 class FeatureSpace:

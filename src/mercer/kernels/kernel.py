@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from mercer.arrays import Floats, Samples, host, is_sparse, mirror, n_samples
-from mercer.engine import PlacedSamples, placed, together
-from mercer.errors import NotDifferentiableError
 from mercer.kernels.geometry import FeatureSpace
-from mercer.kernels.matrices import as_matrix
 from mercer.kernels.named_parameters import NamedParameters
+from mercer.runtime.errors import NotDifferentiableError
+from mercer.samples.arrays import Floats, Samples, host, is_sparse, mirror, n_samples
+from mercer.samples.engine import PlacedSamples, placed, together
+from mercer.samples.matrices import as_matrix
 
 if TYPE_CHECKING:
     from mercer.kernels.recipe import Recipe

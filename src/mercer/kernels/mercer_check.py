@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from mercer.arrays import Floats, Samples, n_samples
 from mercer.kernels.function import FromFunction
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.names import KernelLike, as_kernel
+from mercer.samples.arrays import Floats, Samples, n_samples
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,12 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, Samples
-from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import WithGamma
-from mercer.kernels.distances import l1_distances, sums_over_features
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import (
+from mercer.kernels.per_feature import OfHistograms
+from mercer.kernels.recipe import Recipe, exp_of_minus
+from mercer.kernels.terms import Term, Terms
+from mercer.runtime.errors import NotDifferentiableError
+from mercer.runtime.parameters import not_negative
+from mercer.samples.arrays import Floats, Samples
+from mercer.samples.distances import l1_distances, sums_over_features
+from mercer.samples.matrices import (
     check_same_width,
     combined,
     dense,
@@ -26,10 +30,6 @@ from mercer.kernels.matrices import (
     times_power,
     widened,
 )
-from mercer.kernels.per_feature import OfHistograms
-from mercer.kernels.recipe import Recipe, exp_of_minus
-from mercer.kernels.terms import Term, Terms
-from mercer.parameters import not_negative
 
 
 class ExpOfDistance(Kernel):

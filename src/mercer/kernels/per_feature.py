@@ -10,9 +10,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats, Samples, n_samples
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import (
+from mercer.kernels.terms import MOST_TERMS, Term, Terms
+from mercer.runtime.parameters import integer, positive
+from mercer.samples.arrays import Floats, Samples, n_samples
+from mercer.samples.matrices import (
     as_matrix,
     check_same_width,
     dense,
@@ -23,8 +25,6 @@ from mercer.kernels.matrices import (
     strips,
     widened,
 )
-from mercer.kernels.terms import MOST_TERMS, Term, Terms
-from mercer.parameters import integer, positive
 
 
 @dataclass(eq=False, repr=False)

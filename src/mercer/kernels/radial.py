@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from mercer.arrays import Floats, Samples, row_blocks
-from mercer.errors import NotDifferentiableError
 from mercer.kernels.bandwidth import LARGEST, WithGamma
-from mercer.kernels.distances import distances, squared_distances
 from mercer.kernels.kernel import Answer, Kernel, Slope
-from mercer.kernels.matrices import dense, ordinary, strips, weighted_differences, widened
 from mercer.kernels.recipe import Recipe, exp_of_minus
 from mercer.kernels.terms import Term, Terms
-from mercer.parameters import positive
+from mercer.runtime.errors import NotDifferentiableError
+from mercer.runtime.parameters import positive
+from mercer.samples.arrays import Floats, Samples, row_blocks
+from mercer.samples.distances import distances, squared_distances
+from mercer.samples.matrices import dense, ordinary, strips, weighted_differences, widened
 
 
 @dataclass(eq=False, repr=False)

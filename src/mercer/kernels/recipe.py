@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
-from mercer.arrays import Floats, row_blocks
+from mercer.samples.arrays import Floats, row_blocks
 
 Inner = Literal["dot", "sqdist", "l1"]
 Ending = Literal["identity", "gaussian", "polynomial", "sigmoid", "laplacian"]

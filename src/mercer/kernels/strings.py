@@ -16,11 +16,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.arrays import Floats, Samples, physical_memory, row_blocks
-from mercer.engine import PlacedSamples, placed
 from mercer.kernels.composite import in_row_blocks
 from mercer.kernels.kernel import DIAGONAL_ROWS, Answer, Domain, Kernel
-from mercer.parameters import integer, positive
+from mercer.runtime.parameters import integer, positive
+from mercer.samples.arrays import Floats, Samples, physical_memory, row_blocks
+from mercer.samples.engine import PlacedSamples, placed
 
 # What a part of a string counts for is at least this: float64 has all digits of it, and of sums of products with it.
 _SMALLEST_WEIGHT = 1e-100

@@ -16,7 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices
+from mercer.samples.arrays import Flags, Floats, Indices
 
 Terms = tuple["Term", ...]
 

@@ -1,5 +1,5 @@
-"""Dual problems: what each machine asks the solver to maximise."""
+"""What is minimised, as plain arrays: dual problems, losses, penalties, margins."""
 
-from mercer.problems.dual_problem import DualProblem
+from lazy_loader import attach_stub
 
-__all__ = ["DualProblem"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, sums_by
+from mercer.samples.arrays import Flags, Floats, Indices, sums_by
 
 # Pair steps may leave this share of the largest coefficient in a sum that they keep: a rounding in each of a million.
 _SUM_SHARE = 1e-10

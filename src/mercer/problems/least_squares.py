@@ -20,9 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, sums_by
-from mercer.data.exact_parts import exact_parts, worth_exactness
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, Indices, sums_by
+from mercer.samples.exact_parts import exact_parts, worth_exactness
 
 
 @dataclass(frozen=True, eq=False)

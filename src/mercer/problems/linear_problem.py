@@ -19,8 +19,8 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

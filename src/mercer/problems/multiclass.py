@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
+from mercer.samples.arrays import Floats, Indices
 
 # The shares of its bound by which a multiplier, and the sum of a sample's multipliers, may miss a bound for rounding.
 _DUST = 8 * float(np.finfo(float).eps)

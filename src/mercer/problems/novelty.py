@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats, rounded_sum
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, rounded_sum
 
 
 def one_class(weight: Floats, nu: float) -> DualProblem:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, inner
+from mercer.samples.arrays import Floats, Indices, inner
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Floats
-from mercer.data.labels import read_signs
 from mercer.problems.classification import soft_margin
 from mercer.problems.dual_problem import QuadraticProgram
+from mercer.samples.arrays import Floats
+from mercer.samples.labels import read_signs
 
 
 class PrimalProgram(NamedTuple):
@@ -44,7 +44,7 @@ def soft_margin_primal(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> Pr
 
     Examples
     --------
-    >>> from mercer.teaching import soft_margin_primal
+    >>> from mercer.notes.teaching import soft_margin_primal
     >>> program = soft_margin_primal([[1.0, 0.5], [0.5, 1.0]], [1, -1], C=2.0)
     >>> program.q, program.G.shape
     (array([0., 0., 2., 2., 0.]), (4, 5))
@@ -74,7 +74,7 @@ def soft_margin_dual(K: Any, y: Any, *, C: Any = 1.0, bias: bool = True) -> Quad
 
     Examples
     --------
-    >>> from mercer.teaching import soft_margin_dual
+    >>> from mercer.notes.teaching import soft_margin_dual
     >>> program = soft_margin_dual([[1.0, 0.5], [0.5, 1.0]], ["yes", "no"], C=2.0)
     >>> program.q, program.A, program.lower, program.upper
     (array([-1.,  1.]), array([[1., 1.]]), array([ 0., -2.]), array([2., 0.]))

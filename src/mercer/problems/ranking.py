@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, sums_by
+from mercer.samples.arrays import Floats, Indices, sums_by
 
 # The two samples of some pairs, the better one first.
 Pairs = tuple[Indices, Indices]

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Floats, rounded_sum
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, rounded_sum
 
 
 def epsilon_insensitive(y: Floats, C: Floats, epsilon: float) -> DualProblem:

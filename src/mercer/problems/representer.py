@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, inner
-from mercer.losses import Loss
-from mercer.penalties import PENALTIES, Penalty, SquaredNorm
+from mercer.problems.losses import Loss
+from mercer.problems.penalties import PENALTIES, Penalty, SquaredNorm
+from mercer.samples.arrays import Floats, inner
 
 
 @dataclass(frozen=True, eq=False)

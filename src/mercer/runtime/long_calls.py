@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.arrays import Floats
+    from mercer.samples.arrays import Floats
 
 # Seconds after which a waiting thread looks around: where a signal does not wake it, Ctrl-C takes that long.
 WAKE_SECONDS = 0.05

@@ -6,7 +6,7 @@ import importlib
 from types import ModuleType
 from typing import Final
 
-from mercer.errors import MissingExtraError
+from mercer.runtime.errors import MissingExtraError
 
 EXTRAS: Final = {
     "matplotlib": "plot",

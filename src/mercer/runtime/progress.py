@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from mercer.errors import MissingExtraError
+from mercer.runtime.errors import MissingExtraError
 from mercer.runtime.optional import require
 
 # A command that is done before this shows nothing; then its line is rewritten once a second.

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from mercer.arrays import Floats
-from mercer.gram.gram import Gram
-from mercer.solution import Words
+from mercer.places.gram import Gram
+from mercer.samples.arrays import Floats
+from mercer.solvers.solution import Words
 
 # Smaller blocks gain so little that the loop would wrongly take that for a stall; a block of 16 takes 2 kB.
 _SMALLEST_BLOCK = 16

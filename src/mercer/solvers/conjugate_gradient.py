@@ -15,11 +15,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from mercer import _core
-from mercer.arrays import Floats, Precision, add_gram, row_blocks
-from mercer.gram.gram import Gram
-from mercer.gram.rounding import DOUBLE
-from mercer.solution import Stop, StopReason
+from mercer.places.gram import Gram
+from mercer.places.rounding import DOUBLE
+from mercer.samples.arrays import Floats, Precision, add_gram, row_blocks
 from mercer.solvers.ridge_factor import growing, ridge_factor
+from mercer.solvers.solution import Stop, StopReason
 
 Apply = Callable[[Floats], Floats]
 
@@ -27,7 +27,7 @@ Apply = Callable[[Floats], Floats]
 _PROGRESS = 0.1
 # The share of the gap, which is a square, that a run can remove before rounding parts its residual from the true one.
 _RESOLVED_GAP = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-16}
-# Roundings of a kernel value: those of a short inner sum and of the ending (mercer.gram.rounding).
+# Roundings of a kernel value: those of a short inner sum and of the ending (mercer.places.rounding).
 _VALUE_ROUNDINGS = 32
 # Landmarks of a preconditioner: more do not pay.
 _MOST_LANDMARKS = 1000

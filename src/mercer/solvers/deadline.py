@@ -14,9 +14,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
-from mercer.gram.gram import Gram
-from mercer.solution import Stop
+from mercer.places.gram import Gram
+from mercer.samples.arrays import Floats
+from mercer.solvers.solution import Stop
 
 # A sample of kernel values is enlarged until it takes this share of the time that is left, within these seconds. What a
 # call costs besides its values would count for every one of them in a smaller sample (chi2 on sparse rows: 5 ms

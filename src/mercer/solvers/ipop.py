@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mercer.arrays import Floats
-from mercer.parameters import one_of
 from mercer.problems.dual_problem import QuadraticProgram
-from mercer.solution import Stop
+from mercer.runtime.parameters import one_of
+from mercer.samples.arrays import Floats
 from mercer.solvers.qp import NAMES, ask
+from mercer.solvers.solution import Stop
 
 
 class QPAnswer(NamedTuple):
@@ -80,7 +80,7 @@ def ipop(
 
     Examples
     --------
-    >>> from mercer.teaching import ipop
+    >>> from mercer.notes.teaching import ipop
     >>> found = ipop([-1.0, -1.0], [[2.0, 0.0], [0.0, 2.0]], [[1.0, 1.0]], [0.0], 0.0, 1.0, [0.5])
     >>> found.x.round(6), round(found.value, 6), bool(found.value - found.bound < 1e-6)
     (array([0.25, 0.25]), -0.375, True)

@@ -31,12 +31,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.kernel_weights import WeightsProblem
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import StopReason
+from mercer.samples.arrays import Floats
+from mercer.solvers.solution import StopReason
 
 _MOST_ROUNDS = 200
 # A step is tried in this many lengths before the closed form is: each this part of the last, or with a μ of this at

@@ -19,20 +19,20 @@ from typing import Any, Final
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Flags, Floats, Indices, megabytes, sums_by
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certify_dual
 from mercer.certificates.joint import certify_joint
 from mercer.certificates.least_squares import certify_solution, is_exact, joint
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem, QuadraticProgram
 from mercer.problems.least_squares import LeastSquares
 from mercer.problems.multiclass import JointProblem
 from mercer.runtime.optional import require
-from mercer.solution import Solution, Stop, StopReason
+from mercer.samples.arrays import Flags, Floats, Indices, megabytes, sums_by
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
 from mercer.solvers.linear.referee import Point, Referee
+from mercer.solvers.solution import Solution, Stop, StopReason
 from mercer.solvers.solver import refuses
 
 

@@ -22,16 +22,16 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from mercer import _core
-from mercer.arrays import Floats, inner, megabytes
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.ranking import certify_ranking
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.ranking import RankDual, RankProblem
 from mercer.runtime.long_calls import abandonable
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats, inner, megabytes
 from mercer.solvers.conjugate_gradient import iteration_words
 from mercer.solvers.deadline import in_time
 from mercer.solvers.ridge_factor import Factor, ridge_factor, rounding_shares
+from mercer.solvers.solution import Stop, StopReason
 
 # All pairs are in the first zone: f = 0 has m = 0. Each width is this share of the last; where a step into the
 # narrower zone leads nowhere, its root is tried.

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision
 from mercer.certificates.certificate import Certificate
-from mercer.solution import Solution, Stop, StopReason
+from mercer.samples.arrays import Floats, Precision
+from mercer.solvers.solution import Solution, Stop, StopReason
 
 # A return to the solver after which more than this share of the true violation remains is the last in its precision.
 _PROGRESS_SHARE = 1 / 3

@@ -27,22 +27,22 @@ import numpy as np
 from scipy import sparse
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import ABOVE
 from mercer.certificates.representer import certify_representer, scale_certificate
-from mercer.gram.gram import Gram
-from mercer.losses import Hinge
-from mercer.penalties import PENALTIES
+from mercer.places.gram import Gram
 from mercer.problems.classification import soft_margin
+from mercer.problems.losses import Hinge
+from mercer.problems.penalties import PENALTIES
 from mercer.problems.representer import RepresenterProblem
 from mercer.runtime.long_calls import abandonable
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats, Indices, inner
 from mercer.solvers.conjugate_gradient import LowRank, conjugate_gradient, iteration_words, tall_factor
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.ridge_factor import rounding_shares
+from mercer.solvers.solution import Stop, StopReason
 
 # Prices that are tried for another penalty; Illinois' method takes about ten.
 _MOST_PRICES, _MOST_LOG = 60, 600.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Precision, Values
+from mercer.samples.arrays import Floats, Precision, Values
 
 
 @dataclass(frozen=True, eq=False)

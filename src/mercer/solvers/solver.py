@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mercer.certificates.certificate import Certificate
-from mercer.parameters import one_of
-from mercer.solution import Stop
+from mercer.runtime.parameters import one_of
+from mercer.solvers.solution import Stop
 
 # A `Solve` with keyword options, which are bound by the code that makes the task.
 Solver = Callable[..., tuple[Any, Certificate]]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.arrays import Floats
+from mercer.samples.arrays import Floats
 from mercer.tables.cells import Cells, as_numbers, as_seconds, cells_of, holes, level
 from mercer.tables.encodings import Dates, Levels, Numbers, Words
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.arrays import Flags, Floats
+from mercer.samples.arrays import Flags, Floats
 from mercer.tables.dialect import MISSING, NUMBER, PADDED
 
 # Holes among features only: as a label, a question mark may be a class.

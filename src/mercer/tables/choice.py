@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.arrays import Floats, weighted_median
+from mercer.samples.arrays import Floats, weighted_median
 from mercer.tables.cells import (
     Cells,
     as_numbers,

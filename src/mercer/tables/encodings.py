@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.arrays import Flags, Floats, sums_by
-from mercer.errors import ModelFormatError
+from mercer.runtime.errors import ModelFormatError
+from mercer.samples.arrays import Flags, Floats, sums_by
 from mercer.tables.cells import DATE_FORMS, Cells, as_numbers, as_seconds, holes, level, truth, words_among
 from mercer.tables.dialect import quantity
 

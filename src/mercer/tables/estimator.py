@@ -13,18 +13,27 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from mercer.arrays import Floats, Indices, is_sparse
-from mercer.errors import GuessWarning, warn_user
-from mercer.fitting.pipeline.class_spec import DeclaresState
-from mercer.fitting.pipeline.dataclass_spec import OneOf
-from mercer.fitting.pipeline.state import Array, Count, IndexArray, ListOf, NestedEstimator, Predicate, expect, fitted
-from mercer.fitting.reports.notebook import ShowsCertificate
-from mercer.fitting.wrapper_mixin import ModelMethods
-from mercer.gram.prepared import SPARSE_SHARE
-from mercer.parameters import meant
+from mercer.estimators.fitting.pipeline.class_spec import DeclaresState
+from mercer.estimators.fitting.pipeline.dataclass_spec import OneOf
+from mercer.estimators.fitting.pipeline.state import (
+    Array,
+    Count,
+    IndexArray,
+    ListOf,
+    NestedEstimator,
+    Predicate,
+    expect,
+    fitted,
+)
+from mercer.estimators.fitting.reports.notebook import ShowsCertificate
+from mercer.estimators.fitting.wrapper_mixin import ModelMethods
+from mercer.places.host.prepared import SPARSE_SHARE
 from mercer.runtime.available import available_if
+from mercer.runtime.errors import GuessWarning, warn_user
+from mercer.runtime.parameters import meant
 from mercer.runtime.refitting import adopt_fit, blank_copy
 from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats, Indices, is_sparse
 from mercer.tables.cells import holes
 from mercer.tables.choice import WISHES, Wishes, encodings_for, guesses, strange_words
 from mercer.tables.encodings import Dates, Encoding, LeftOut, Levels, Numbers, Words, moments

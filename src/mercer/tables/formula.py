@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from mercer.arrays import Floats
 from mercer.runtime.optional import require
+from mercer.samples.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

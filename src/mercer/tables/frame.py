@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array
 
-from mercer.arrays import Indices, is_sparse, take
-from mercer.engine import PlacedSamples
+from mercer.samples.arrays import Indices, is_sparse, take
+from mercer.samples.engine import PlacedSamples
 from mercer.tables.cells import Cells, cells_of
 
 

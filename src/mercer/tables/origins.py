@@ -28,8 +28,8 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
-from mercer.arrays import Indices
-from mercer.tables.asked import MixedColumns
+from mercer.samples.arrays import Indices
+from mercer.tables.unwrap import MixedColumns
 
 # Each column becomes as many as every other one does, side by side.
 _ALIKE: Final = (

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices
 from mercer.runtime.optional import require
+from mercer.samples.arrays import Floats, Indices
 from mercer.tables import dialect
 from mercer.tables.cells import is_missing, plain_numbers
 from mercer.tables.dialect import INTEGER, NUMBER, PADDED, Dialect

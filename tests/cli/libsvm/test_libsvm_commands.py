@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 # --- train ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 @pytest.mark.parametrize(
     ("data", "kind", "options"),
     [
@@ -59,7 +59,7 @@ def test_the_model_is_libsvms(data, kind, options, libsvm, request, capsys):
     np.testing.assert_allclose(np.loadtxt("out"), expected, rtol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 def test_the_sigmoid_kernel(two, libsvm, capsys):
     """It is not positive definite: two solvers may end at two stationary points, so only the file is compared."""
     X, y = two

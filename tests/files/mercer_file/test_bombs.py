@@ -27,7 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, QuantileTra
 
 import mercer
 from mercer import kernels
-from mercer.errors import ModelFormatError
+from mercer.runtime.errors import ModelFormatError
 from reference.address_space import address_space
 from reference.forgery import put, put_together, sealed, sealed_text, taken_apart
 

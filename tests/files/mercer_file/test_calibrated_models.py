@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import SVC, SVR, CalibratedClassifier, CalibratedRegressor, RLSRegressor
-from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.model_file import describe_model, rebuild_model
+from mercer.runtime.errors import ModelFormatError
 
 
 def samples(classes=2):

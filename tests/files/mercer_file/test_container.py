@@ -13,8 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.container import DTYPES, read_container, write_container
+from mercer.runtime.errors import ModelFormatError
 from reference.address_space import address_space
 from reference.forgery import forge, sealed, sealed_text
 

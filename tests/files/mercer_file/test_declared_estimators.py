@@ -14,10 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.class_spec import DeclaresState
-from mercer.fitting.pipeline.dataclass_spec import OneOf
-from mercer.fitting.pipeline.state import (
+from mercer.estimators.fitting.pipeline.class_spec import DeclaresState
+from mercer.estimators.fitting.pipeline.dataclass_spec import OneOf
+from mercer.estimators.fitting.pipeline.state import (
     Array,
     BoundKernel,
     Count,
@@ -29,6 +28,7 @@ from mercer.fitting.pipeline.state import (
     fitted,
 )
 from mercer.kernels import Gaussian
+from mercer.runtime.errors import ModelFormatError
 from mercer.tables.encodings import Numbers
 from reference.address_space import address_space
 from reference.forgery import forge

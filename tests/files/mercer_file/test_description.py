@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.preprocessing import StandardScaler
 
 from mercer import kernels
-from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.description import describe, rebuild
+from mercer.runtime.errors import ModelFormatError
 
 
 def round_trip(value):

@@ -7,9 +7,9 @@ from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
 import mercer
-from mercer.errors import ModelFormatError
-from mercer.features import GaussianSeries, Monomials, Nystrom, RandomFourier
+from mercer.inspection.features import GaussianSeries, Monomials, Nystrom, RandomFourier
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.runtime.errors import ModelFormatError
 from reference.forgery import put_together, taken_apart
 
 X, y = make_classification(60, 4, n_informative=3, n_redundant=0, random_state=0)

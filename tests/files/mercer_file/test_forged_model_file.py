@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 import mercer
-from mercer.errors import ModelFormatError
+from mercer.runtime.errors import ModelFormatError
 from reference.address_space import address_space
 from reference.forgery import forge, places, put, size_of, taken_apart
 

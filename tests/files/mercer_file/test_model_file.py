@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 import mercer
 from mercer import SVC, kernels
-from mercer.errors import ModelFormatError
 from mercer.files.mercer_file.container import write_container
 from mercer.files.mercer_file.model_file import describe_model
+from mercer.runtime.errors import ModelFormatError
 from reference.forgery import forge, taken_apart
 
 X, y = make_classification(60, 5, random_state=0)

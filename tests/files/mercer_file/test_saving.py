@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import SVC
-from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
+from mercer.runtime.errors import ModelFormatError
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals, limits and /dev/full are POSIX")
 X, y = make_classification(80, 5, random_state=0)

@@ -6,7 +6,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
 import mercer
-from mercer.errors import ModelFormatError
+from mercer.runtime.errors import ModelFormatError
 from reference.address_space import address_space
 from reference.forgery import put_together, taken_apart
 

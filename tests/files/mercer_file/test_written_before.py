@@ -86,7 +86,7 @@ def public_classes():
     return [one for one in found if isinstance(one, type)]
 
 
-@pytest.mark.filterwarnings("ignore::mercer.errors.ModelVersionWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.ModelVersionWarning")
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_read_and_written_as_before(name, archive, path):
     content = archive[f"{name}.mercer"]
@@ -102,7 +102,7 @@ def same_layout(model, content, path):
         assert laid_out(path.read_bytes()) == laid_out(content)
 
 
-@pytest.mark.filterwarnings("ignore::mercer.errors.ModelVersionWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.ModelVersionWarning")
 @pytest.mark.parametrize("name", pipelines.PIPELINES)
 def test_a_pipeline_is_read_and_written_as_before(name, archive_of_pipelines, path):
     content = archive_of_pipelines[f"{name}.mercer"]

@@ -9,8 +9,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 import mercer
-from mercer.errors import ModelFormatError
 from mercer.files.scikit.checks import check_pattern
+from mercer.runtime.errors import ModelFormatError
 
 TEXTS = ["ab cd", "cd ef"] * 4
 

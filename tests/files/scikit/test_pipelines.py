@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, Polynomial
 from sklearn.tree import DecisionTreeClassifier
 
 import mercer
-from mercer.errors import ModelFormatError, ModelVersionWarning
+from mercer.runtime.errors import ModelFormatError, ModelVersionWarning
 from reference.address_space import address_space
 from reference.forgery import forge, put_together, taken_apart
 from reference.mutations import mutate_container

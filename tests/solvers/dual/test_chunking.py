@@ -9,13 +9,13 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from mercer import SVC
 from mercer.certificates.dual import certify_dual
-from mercer.gram import gram_for
 from mercer.kernels import Gaussian
 from mercer.kernels.names import as_kernel
-from mercer.solution import Stop
+from mercer.places import gram_for
 from mercer.solvers.dual import chunking
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.chunking import solve_by_chunks
+from mercer.solvers.solution import Stop
 from reference.problems import c_svc, machine_problem, machines
 
 STOP = Stop(tol=1e-6, max_iter=10**7)

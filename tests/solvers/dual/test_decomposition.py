@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from mercer.certificates.dual import certify_dual
-from mercer.gram import gram_for
-from mercer.gram.host_field import HostField
-from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
-from mercer.solution import Solution, Stop
+from mercer.places import gram_for
+from mercer.places.host.field import HostField
+from mercer.places.host.tiled_field import TiledField
 from mercer.solvers.dual.certified import refined, solve_certified
 from mercer.solvers.dual.decomposition import decompose
+from mercer.solvers.solution import Solution, Stop
 from reference.certificate import certificate, dual_value
 from reference.problems import (
     gram_matrix,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mercer.certificates.certificate import Certificate
-from mercer.gram import gram_for
 from mercer.kernels import Linear
+from mercer.places import gram_for
 from mercer.solvers.dual.hulls import _distance
 
 GRAM = gram_for(Linear(), np.array([[1.0], [-1.0]]))

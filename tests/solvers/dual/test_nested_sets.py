@@ -11,16 +11,17 @@ import pytest
 
 from mercer import SVC
 from mercer.certificates.dual import certify_dual
-from mercer.gram import blocks, gram_for
-from mercer.gram.host_field import HostField
-from mercer.gram.kernel_matrix import KernelMatrix
-from mercer.gram.tiled_field import TiledField
 from mercer.kernels import FromFunction, Gaussian, Precomputed
+from mercer.places import gram_for
+from mercer.places.host import blocks
+from mercer.places.host.field import HostField
+from mercer.places.host.kernel_matrix import KernelMatrix
+from mercer.places.host.tiled_field import TiledField
 from mercer.problems.classification import soft_margin
-from mercer.solution import Stop
 from mercer.solvers.dual import decomposition
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.decomposition import decompose
+from mercer.solvers.solution import Stop
 from reference.certificate import certificate
 from reference.problems import gram_matrix, machine_problem, machines
 from reference.qp import by_every_solver
@@ -214,8 +215,8 @@ def test_a_report_hears_of_rounds_over_all_variables(nest):
 def test_the_rule(monkeypatch):
     """Many rows, whose values the core computes cheaply: all else is solved by single blocks."""
     X, y = mixture(1_200)
-    monkeypatch.setattr("mercer.gram.kernel_matrix._NESTED_ROWS", 1_000)
-    monkeypatch.setattr("mercer.gram.kernel_matrix._OUTER_ROWS", 300)
+    monkeypatch.setattr("mercer.places.host.kernel_matrix._NESTED_ROWS", 1_000)
+    monkeypatch.setattr("mercer.places.host.kernel_matrix._OUTER_ROWS", 300)
     gram = gram_for(GAUSSIAN, X)
     assert gram.outer_rows == 300
     assert gram.view(np.arange(999)).outer_rows == 0

@@ -12,9 +12,9 @@ from sklearn.model_selection import KFold
 
 import mercer
 from mercer import SVDD, OneClassSVM
-from mercer.held_out.fold_fits import fit_folds
-from mercer.held_out.folds import SharedFolds
 from mercer.kernels import Gaussian, Laplacian, Linear
+from mercer.model_selection.held_out.fold_fits import fit_folds
+from mercer.model_selection.held_out.folds import SharedFolds
 
 NUS = [1e-8, 1e-6, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9]
 RNG = np.random.default_rng(0)

@@ -14,18 +14,18 @@ from sklearn.svm import SVC as Peer
 from mercer import SVC, _core
 from mercer.certificates.dual import certify_dual
 from mercer.certificates.table import pair_certificates
-from mercer.errors import NonPSDKernelWarning
-from mercer.fitting.pipeline import task
-from mercer.gram import gram_for
-from mercer.gram.pair_place import Layout
+from mercer.estimators.fitting.pipeline import task
 from mercer.kernels import Gaussian, Precomputed
+from mercer.places import gram_for
+from mercer.places.host.pair_place import Layout
 from mercer.problems.classification import hulls, soft_margin, squared_soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop
+from mercer.runtime.errors import NonPSDKernelWarning
 from mercer.solvers import SOLVERS
 from mercer.solvers.dual import pairs
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.dual.pairs import fitting_pairs, solve_together
+from mercer.solvers.solution import Solution, Stop
 from reference.certificate import certificate as truth
 
 STOP = Stop(tol=1e-3, max_iter=10**7)
@@ -165,7 +165,7 @@ def test_a_certificate_says_what_a_wrong_answer_is_worth():
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "laplacian"])
 @pytest.mark.parametrize("n", [300, 1300])  # in float64, and in float32
-@pytest.mark.filterwarnings("ignore::mercer.errors.NonPSDKernelWarning")
+@pytest.mark.filterwarnings("ignore::mercer.runtime.errors.NonPSDKernelWarning")
 def test_one_call_agrees_with_the_general_solver(n, kernel, bias, slack, asked):
     X, y = classes(n)
     weight = np.random.default_rng(1).integers(1, 4, n).astype(float)

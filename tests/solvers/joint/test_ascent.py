@@ -10,13 +10,14 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC
 from mercer.certificates.joint import certify_joint
-from mercer.gram import gram_for, kernel_matrix
 from mercer.kernels.names import as_kernel
+from mercer.places import gram_for
+from mercer.places.host import kernel_matrix
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop
 from mercer.solvers.joint import ascent as solver
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.joint.newton import climb_joint_face
+from mercer.solvers.solution import Stop
 from reference.multiclass import MACHINES, clouds
 
 

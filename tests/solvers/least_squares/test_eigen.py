@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mercer import RLSRegressorCV, arrays
-from mercer.gram import gram_for
-from mercer.gram.linear_gram import HostLinearGram
+from mercer import RLSRegressorCV
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.places import gram_for
+from mercer.places.host.linear_gram import HostLinearGram
 from mercer.problems.least_squares import LeastSquares
+from mercer.samples import arrays
 from mercer.solvers.least_squares.spectrum import SpectralFit, lams_from, linear_spectrum_of, spectrum_of
 from reference import least_squares as plain
 

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from contracts.solver_contract import SolverCase, SolverContract
-from mercer.data.chunks import Chunk
-from mercer.gram import gram_for
-from mercer.gram.places import cross_for
-from mercer.gram.sums import Sums
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
+from mercer.places import gram_for
+from mercer.places.choose import cross_for
+from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
-from mercer.solution import Stop
+from mercer.samples.chunks import Chunk
 from mercer.solvers.least_squares.cg import solve_ridge
 from mercer.solvers.least_squares.choose import METHODS, solve_least_squares
 from mercer.solvers.least_squares.linear import solve_sums
 from mercer.solvers.least_squares.nystrom import solve_nystrom
 from mercer.solvers.least_squares.spectrum import solve_path
+from mercer.solvers.solution import Stop
 from reference import least_squares as plain
 
 rng = np.random.default_rng(2)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.svm import SVC as SklearnSVC
 
 from mercer import LinearSVC
-from mercer.gram.places import rows_for
+from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import hinge
 from mercer.solvers.linear import newton as direction
 from mercer.solvers.linear.choose import _passes_left

@@ -10,15 +10,15 @@ from sklearn.datasets import load_breast_cancer
 
 import mercer
 from mercer.certificates.dual import certify_dual
-from mercer.gram import gram_for
-from mercer.gram.places import rows_for
 from mercer.kernels import Linear
+from mercer.places import gram_for
+from mercer.places.choose import rows_for
 from mercer.problems import regression
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Stop
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.linear.dual_kernel import linear_problem, nearer, solve_by_rows
+from mercer.solvers.solution import Stop
 
 X, LABELS = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 from contracts.solver_contract import STOP, SolverCase, SolverContract
-from mercer.gram import gram_for
-from mercer.gram.places import rows_for
 from mercer.kernels import Linear
+from mercer.places import gram_for
+from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
 from mercer.problems.multiclass import JointProblem
 from mercer.solvers.linear.choose import solve_linear

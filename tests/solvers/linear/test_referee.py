@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from mercer.certificates.linear import certify_linear
-from mercer.gram.places import rows_for
+from mercer.places.choose import rows_for
 from mercer.problems.linear_problem import epsilon_insensitive, hinge
-from mercer.solution import Stop
 from mercer.solvers.linear import referee as module
 from mercer.solvers.linear.referee import Point, Referee
+from mercer.solvers.solution import Stop
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 3))

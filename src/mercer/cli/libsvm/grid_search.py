@@ -17,7 +17,7 @@ from mercer.cli.data import Data
 from mercer.cli.libsvm.grid_file import Cell, line_of
 from mercer.cli.machines import Estimator
 from mercer.cli.terminal import printable
-from mercer.selection.grids import prefix_and_machine
+from mercer.model_selection.grids import prefix_and_machine
 from mercer.tables.dialect import from_text, quantity
 
 # Of each machine: the parameters of a cell and grid.py's letters for them, what a cell's number is called, how held-out

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats
 from mercer.calibration.coupling import SMALLEST, equations
 from mercer.calibration.sigmoid import AS_LIBSVM, likeliest, logistic, soft_targets
+from mercer.samples.arrays import Flags, Floats
 
 
 def fit_sigmoid(f: Floats, positive: Flags) -> tuple[float, float]:

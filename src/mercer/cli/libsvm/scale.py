@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.cli.data import read_data
 from mercer.cli.formats import format_of
 from mercer.cli.terminal import Subparsers, add_command
-from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.model_text import as_float, as_integer
+from mercer.runtime.errors import ModelFormatError
+from mercer.samples.arrays import Floats
 
 
 def register(commands: Subparsers) -> None:

@@ -13,19 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 
 import mercer
-from mercer.arrays import freeze
 from mercer.calibration.libsvm_laws import density_marks, laplace_scale
 from mercer.cli.data import Data, integer_labels, order_of_appearance, read_data
 from mercer.cli.folds import deal, held_out, pair_decisions, rows_of
 from mercer.cli.libsvm.probability import fit_sigmoid
 from mercer.cli.machines import CLASSIFIERS, REGRESSORS, ClassWeight, Estimator, build, is_own
 from mercer.cli.terminal import Clock, printable, show_warning
-from mercer.data.labels import planes
+from mercer.estimators.fitting.reports.dual_margins import n_bounded
 from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator, libsvm_kernel, relabelled
 from mercer.files.libsvm_model import LibsvmModel, write_libsvm_model
-from mercer.fitting.reports.dual_margins import n_bounded
 from mercer.kernels.names import as_kernel
 from mercer.runtime.progress import waiting
+from mercer.samples.arrays import freeze
+from mercer.samples.labels import planes
 
 if TYPE_CHECKING:
     from mercer.cli.report import Rows

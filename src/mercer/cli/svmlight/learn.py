@@ -180,7 +180,7 @@ def _as_libsvm(model: Any, X: Any) -> Any:
 def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f: Any, labelled: bool) -> list[str]:
     import numpy as np
 
-    from mercer.fitting.reports.dual_margins import n_bounded
+    from mercer.estimators.fitting.reports.dual_margins import n_bounded
 
     norms = np.sqrt(np.maximum(kernel.diag(X), 0.0))
     w = float(written.function(X.shape[1]).norms()[0])
@@ -192,7 +192,7 @@ def _report(args: Any, model: Any, written: Any, kernel: Any, X: Any, y: Any, f:
     lines += [f"Norm of weight vector: |w|={w:.5f}", f"Norm of longest example vector: |x|={norms.max():.5f}"]
     if args.task == "c":
         from mercer import leave_one_out
-        from mercer.paths import xi_alpha
+        from mercer.model_selection.paths import xi_alpha
 
         longest = float(_squared_lengths(written.vectors, kernel).max())
         lines.append(f"Estimated VCdim of classifier: VCdim<={1 + w * w * longest:.5f}")

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import ModelFormatError
+from mercer.runtime.errors import ModelFormatError
 
 # Bytes of memory that every file may take, and those for each byte of its header and of its arrays.
 BASE: Final = 2**26

@@ -29,9 +29,9 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.errors import ModelFormatError
 from mercer.files.atomic_write import replacing
 from mercer.files.mercer_file.budget import Budget
+from mercer.runtime.errors import ModelFormatError
 
 VERSION: Final = 1
 _LENGTH: Final = struct.Struct("<Q")

@@ -31,13 +31,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer import kernels
-from mercer.arrays import freeze
-from mercer.errors import ModelFormatError
+from mercer.estimators.fitting.pipeline.state import expect
 from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import DTYPES, Array
-from mercer.fitting.pipeline.state import expect
 from mercer.kernels import Kernel
 from mercer.kernels.names import COMPOSED_KERNELS
+from mercer.runtime.errors import ModelFormatError
+from mercer.samples.arrays import freeze
 
 # Of FunctionTransformer and TransformedTargetRegressor: they take arrays to arrays and do nothing else.
 _UFUNCS: Final = ("abs", "absolute", "cbrt", "cos", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "negative")

@@ -10,9 +10,10 @@ from sklearn.base import OutlierMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercer.arrays import Floats, is_sparse
 from mercer.certificates.certificate import Certificate
-from mercer.expansion import Expansion
+from mercer.estimators.fitting.pipeline.state import has_function_per_class
+from mercer.estimators.fitting.reports.dual_margins import free_and_bounded
+from mercer.estimators.unsupervised.learner import Learner
 from mercer.files.liblinear_estimator import MACHINES as LINEAR_MACHINES
 from mercer.files.liblinear_estimator import liblinear_from_estimator
 from mercer.files.liblinear_model import LiblinearModel
@@ -20,13 +21,12 @@ from mercer.files.libsvm_estimator import layout_of, libsvm_from_estimator
 from mercer.files.libsvm_model import LibsvmModel
 from mercer.files.mercer_file.model_file import machines_in
 from mercer.files.model import Estimator, Facts, Model, margins_told, pair_names
-from mercer.fitting.pipeline.state import has_function_per_class
-from mercer.fitting.reports.dual_margins import free_and_bounded
+from mercer.places.expansion import Expansion
 from mercer.runtime.optional import require
 from mercer.runtime.threads import effective_n_threads
+from mercer.samples.arrays import Floats, is_sparse
 from mercer.tables.estimator import table_in
 from mercer.tables.frame import Frame
-from mercer.unsupervised.learner import Learner
 
 # Parameters of a training, of which a model that another program trained says nothing.
 _OF_TRAINING = ("C", "nu", "epsilon", "tol", "gap_tol", "class_weight", "theta", "lam", "slack", "solver", "max_iter")

@@ -24,16 +24,16 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import mercer
-from mercer import features
-from mercer.errors import ModelFormatError, ModelVersionWarning, warn_user
-from mercer.features.feature_map import FeatureMap, n_columns_made
+from mercer.estimators.fitting.pipeline.class_spec import EVERY, OUTPUT, ClassSpec, DeclaresState, state_of
+from mercer.estimators.fitting.pipeline.machine import Machine
+from mercer.estimators.fitting.pipeline.state import expect
 from mercer.files.mercer_file.budget import Budget
 from mercer.files.mercer_file.container import Array, read_container, write_container
 from mercer.files.mercer_file.description import Arrays, JsonObject, cannot_hold, describe, rebuild
 from mercer.files.scikit.table import SCIKIT
-from mercer.fitting.pipeline.class_spec import EVERY, OUTPUT, ClassSpec, DeclaresState, state_of
-from mercer.fitting.pipeline.machine import Machine
-from mercer.fitting.pipeline.state import expect
+from mercer.inspection import features
+from mercer.inspection.features.feature_map import FeatureMap, n_columns_made
+from mercer.runtime.errors import ModelFormatError, ModelVersionWarning, warn_user
 from mercer.runtime.refitting import fitted_names
 
 Fitted = Any  # an estimator of mercer or scikit-learn
@@ -207,8 +207,8 @@ def _by_name(classes: Iterable[type]) -> dict[str, type]:
         if not declares or found.setdefault(cls.__name__, cls) is not cls:
             raise TypeError(
                 f"classes holds {cls!r:.80}; give classes that derive from DeclaresState of "
-                "mercer.fitting.pipeline.class_spec and have a _FITTED of their own, each with a name that no other "
-                "class of them, of mercer or of scikit-learn has"
+                "mercer.estimators.fitting.pipeline.class_spec and have a _FITTED of their own, each with a name that no "
+                "other class of them, of mercer or of scikit-learn has"
             )
     return found
 

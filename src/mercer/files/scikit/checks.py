@@ -14,9 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from mercer.errors import ModelFormatError
-from mercer.fitting.pipeline.class_spec import Plain
-from mercer.fitting.pipeline.state import (
+from mercer.estimators.fitting.pipeline.class_spec import Plain
+from mercer.estimators.fitting.pipeline.state import (
     Array,
     AttributeSpec,
     Labels,
@@ -27,6 +26,7 @@ from mercer.fitting.pipeline.state import (
     is_count,
     is_number,
 )
+from mercer.runtime.errors import ModelFormatError
 
 Fitted = Any  # an estimator of scikit-learn, which has no types
 

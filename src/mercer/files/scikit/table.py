@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mercer.files.scikit import checks
-from mercer.files.scikit.checks import Categories, Edges, Fitted, Made, Vocabulary
-from mercer.fitting.pipeline.class_spec import EVERY, Check, ClassSpec, Plain
-from mercer.fitting.pipeline.state import (
+from mercer.estimators.fitting.pipeline.class_spec import EVERY, Check, ClassSpec, Plain
+from mercer.estimators.fitting.pipeline.state import (
     Array,
     AttributeSpec,
     Count,
@@ -28,6 +26,8 @@ from mercer.fitting.pipeline.state import (
     Unsaved,
     fitted,
 )
+from mercer.files.scikit import checks
+from mercer.files.scikit.checks import Categories, Edges, Fitted, Made, Vocabulary
 
 
 @dataclass(frozen=True)

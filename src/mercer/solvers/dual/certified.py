@@ -11,17 +11,17 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, Values, gamma, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import NEGLIGIBLE_SHARE, PROOF, LastSums, certificate_of, certify_dual, coarse_pass
-from mercer.gram.ball import Ball
-from mercer.gram.gram import Gram, Provable
-from mercer.gram.stored_gram import StoredField
+from mercer.places.ball import Ball
+from mercer.places.gram import Gram, Provable
+from mercer.places.host.stored_gram import StoredField
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop, StopReason
+from mercer.samples.arrays import Floats, Precision, Values, gamma, inner
 from mercer.solvers.deadline import GRACE_SECONDS, ProofTime, in_time
 from mercer.solvers.dual.decomposition import decompose, is_one_block, rounding_floor, solve_one_block
 from mercer.solvers.refine import Refinement, holding
+from mercer.solvers.solution import Solution, Stop, StopReason
 from mercer.solvers.solver import Solver
 
 _NO_PASS = "one pass over the kernel values of a first guess takes longer. Raise max_time, or use fewer samples"

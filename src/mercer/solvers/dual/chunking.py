@@ -15,13 +15,13 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, Precision, inner
 from mercer.certificates.certificate import Certificate
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop, StopReason
+from mercer.samples.arrays import Floats, Indices, Precision, inner
 from mercer.solvers.block_steps import StallWatch
 from mercer.solvers.dual.certified import refined, solve_certified
+from mercer.solvers.solution import Solution, Stop, StopReason
 
 # A chunk is solved to this share of the current violation: its last steps are cheaper than a pass over the data.
 _INNER_SHARE = 0.1

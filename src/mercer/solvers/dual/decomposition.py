@@ -22,16 +22,16 @@ from functools import partial
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Precision, Values, inner
 from mercer.certificates.dual import certificate_of
-from mercer.gram.ball import Ball
-from mercer.gram.blocks import BLOCK, INNER_STEPS, KEPT_SHARE, BlockSize, take_rounds
-from mercer.gram.gram import Field, Gram, Provable
+from mercer.places.ball import Ball
+from mercer.places.gram import Field, Gram, Provable
+from mercer.places.host.blocks import BLOCK, INNER_STEPS, KEPT_SHARE, BlockSize, take_rounds
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop, StopReason
+from mercer.samples.arrays import Floats, Indices, Precision, Values, inner
 from mercer.solvers.block_steps import FLOOR, StallWatch, largest_block, overflow, running_words
 from mercer.solvers.dual.newton import climb_face
 from mercer.solvers.refine import progressed
+from mercer.solvers.solution import Solution, Stop, StopReason
 
 # Up to this many variables the whole problem is one block, which is faster up to this size (letter, spam, usps).
 _ONE_BLOCK_VARIABLES = 2500

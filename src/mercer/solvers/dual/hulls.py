@@ -23,14 +23,14 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.hulls import Centring, before_division, hard_margin_certificate, hard_margin_through_origin
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.classification import hulls, rho_and_b, soft_margin
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Solve, Stop
+from mercer.samples.arrays import Floats, inner
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solution import Solution, Solve, Stop
 from mercer.solvers.solver import Solver
 
 # The largest ‖w‖² that rounding can give two equal points, as a share of (Σ|β_i|√K_ii)², and the largest that a solver

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, Values
 from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, Indices, Values
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
 
 # The most free variables that are factored, and the multiplications after which a climb ends: a few hundredths of a

@@ -16,13 +16,13 @@ import dataclasses
 
 import numpy as np
 
-from mercer.arrays import Floats, inner
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.novelty import with_best_bias
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Solution, Stop
+from mercer.samples.arrays import Floats, inner
 from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.solution import Solution, Stop
 from mercer.solvers.solver import Solver
 
 # The least spread and length, as shares of mass times the largest k(x, x): less is rounding, and the length of samples

@@ -2,7 +2,7 @@
 
 Each is a `DualProblem` with one variable per sample, those of one class and then those of another, and at most one
 equality, Σβ = 0. One by one they would cost more in Python than in arithmetic, and each would compute its whole matrix.
-Here they are solved where the Gram has a place for them (mercer.gram.pair_place).
+Here they are solved where the Gram has a place for them (mercer.places.host.pair_place).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices
 from mercer.certificates.dual import PROOF
 from mercer.certificates.table import CertificateTable, pair_certificates
-from mercer.gram.gram import Gram
-from mercer.gram.pair_place import Box, Layout, PairPlace
+from mercer.places.gram import Gram
+from mercer.places.host.pair_place import Box, Layout, PairPlace
 from mercer.problems.dual_problem import DualProblem
-from mercer.solution import Stop
+from mercer.samples.arrays import Flags, Floats, Indices
 from mercer.solvers.refine import progressed
+from mercer.solvers.solution import Stop
 
 # With more variables than this, passes over all of them in every step cost more than working sets. Working sets of
 # sparse samples compute more values again (ten classes of Reuters: 0.7 s with this limit, 1.0 s with the other).

@@ -18,18 +18,18 @@ from functools import partial
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import certify_joint
-from mercer.gram.blocks import BLOCK, INNER_SHARE, INNER_STEPS, KEPT_SHARE
-from mercer.gram.gram import Gram, JointField
+from mercer.places.gram import Gram, JointField
+from mercer.places.host.blocks import BLOCK, INNER_SHARE, INNER_STEPS, KEPT_SHARE
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Solution, Stop
+from mercer.samples.arrays import Floats
 from mercer.solvers.block_steps import FLOOR, StallWatch, largest_block, overflow, running_words
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.joint.newton import climb_joint_face
 from mercer.solvers.joint.rebalance import rebalanced
 from mercer.solvers.refine import Refinement, holding
+from mercer.solvers.solution import Solution, Stop
 
 # Up to this many samples the whole problem is one block.
 _ONE_BLOCK_SAMPLES = 3000

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.arrays import Flags, Floats, Indices, Values
 from mercer.problems.multiclass import JointProblem
+from mercer.samples.arrays import Flags, Floats, Indices, Values
 from mercer.solvers.dual.newton import MAX_FREE, MAX_MULTIPLICATIONS, ridges
 from mercer.solvers.ridge_factor import ridge_factor
 

@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from mercer.arrays import Floats, Indices, sums_by
 from mercer.problems.multiclass import JointProblem
+from mercer.samples.arrays import Floats, Indices, sums_by
 
 
 def rebalanced(problem: JointProblem, beta: Floats, e: Floats, tol: float) -> Floats:

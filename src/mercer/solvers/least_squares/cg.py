@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Precision
 from mercer.certificates.least_squares import EXACT_GAP, certify_solution, is_exact
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats, Precision
 from mercer.solvers.conjugate_gradient import Apply, LowRank, ResidualCheck, conjugate_gradient_to_gap, tall_factor
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven
+from mercer.solvers.solution import Stop, StopReason
 from mercer.solvers.solver import refuses
 
 # The constant of the bias is one more right-hand side, and rounding takes its share: conjugate gradients aim lower.

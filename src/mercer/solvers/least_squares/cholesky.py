@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.arrays import Floats, Precision, gamma
 from mercer.certificates.least_squares import certify_solution, is_exact
-from mercer.gram.ball import Ball
-from mercer.gram.gram import Factor, Gram, Kept
+from mercer.places.ball import Ball
+from mercer.places.gram import Factor, Gram, Kept
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import Stop
+from mercer.samples.arrays import Floats, Precision, gamma
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.solution import (
     LeastSquaresSolution,
@@ -28,6 +27,7 @@ from mercer.solvers.least_squares.solution import (
     residual_share,
 )
 from mercer.solvers.least_squares.spectrum import solve_eigen
+from mercer.solvers.solution import Stop
 
 # Below this many rows a float64 factor takes less than a millisecond.
 _FLOAT64_ROWS = 500

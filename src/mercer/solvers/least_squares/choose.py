@@ -6,15 +6,15 @@ from functools import partial
 
 import numpy as np
 
-from mercer.gram.gram import Gram
+from mercer.places.gram import Gram
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import Stop
 from mercer.solvers.least_squares.cg import solve_cg
 from mercer.solvers.least_squares.cholesky import solve_cholesky
 from mercer.solvers.least_squares.linear import solve_covariance, solve_lsqr
 from mercer.solvers.least_squares.solution import Proven, covariance_bytes, factor_bytes
 from mercer.solvers.least_squares.spectrum import solve_eigen
 from mercer.solvers.qp import NAMES, solve_ridge_by_qp
+from mercer.solvers.solution import Stop
 from mercer.solvers.solver import Solver
 
 METHODS: dict[str, Solver] = {

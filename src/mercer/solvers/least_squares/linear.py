@@ -16,20 +16,20 @@ import scipy.linalg
 import scipy.sparse.linalg as spla
 
 from mercer import _core
-from mercer.arrays import Floats
 from mercer.certificates.least_squares import is_exact
 from mercer.certificates.sums import certify_sums, sums_are_exact
 from mercer.certificates.weights import certify_weights
-from mercer.gram.gram import Gram
-from mercer.gram.linear_gram import linear_scale
-from mercer.gram.protocols import LinearGram
-from mercer.gram.sums import Sums
-from mercer.kernels.matrices import over_all_columns
+from mercer.places.gram import Gram
+from mercer.places.host.linear_gram import linear_scale
+from mercer.places.protocols import LinearGram
+from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares, RidgeProblem
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats
+from mercer.samples.matrices import over_all_columns
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.solution import LeastSquaresSolution, Proven, covariance_bytes, memory_error
 from mercer.solvers.ridge_factor import Factor, ridge_factor
+from mercer.solvers.solution import Stop, StopReason
 from mercer.solvers.solver import Refusal, refuses
 
 # Samples minus their mean, with their weights, in pieces.

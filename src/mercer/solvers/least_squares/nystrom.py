@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 
-from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import PROOF
 from mercer.certificates.landmarks import certify_landmarks, doubted, landmark_gap
-from mercer.data.chunks import Chunk
-from mercer.gram.protocols import Cross, Totals
+from mercer.places.protocols import Cross, Totals
 from mercer.problems.least_squares import RidgeProblem
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats, gamma
+from mercer.samples.chunks import Chunk
 from mercer.solvers.conjugate_gradient import ResidualCheck, conjugate_gradient_to_gap, jittered_factor
 from mercer.solvers.deadline import in_time
 from mercer.solvers.ridge_factor import Factor, growing, ridge_factor
+from mercer.solvers.solution import Stop, StopReason
 
 Method = Literal["conjugate gradients", "normal equations"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from mercer.arrays import Floats, gamma
 from mercer.certificates.certificate import Certificate
-from mercer.gram.sums import Sums
+from mercer.places.sums import Sums
 from mercer.problems.least_squares import LeastSquares
-from mercer.solution import StopReason
+from mercer.samples.arrays import Floats, gamma
+from mercer.solvers.solution import StopReason
 
 REMEDY = "a smaller subsample, NystromRLS, or a linear kernel"
 

@@ -21,16 +21,15 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 
-from mercer.arrays import Floats, row_blocks
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.least_squares import certify_limit, certify_solution, is_exact
 from mercer.certificates.weights import certify_weights
-from mercer.gram.factor import Eigenvectors
-from mercer.gram.gram import Eigensystem, Gram
-from mercer.gram.protocols import LinearGram
+from mercer.places.factor import Eigenvectors
+from mercer.places.gram import Eigensystem, Gram
+from mercer.places.protocols import LinearGram
 from mercer.problems.least_squares import LeastSquares
 from mercer.runtime.long_calls import expect_in_time
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats, row_blocks
 from mercer.solvers.deadline import in_time
 from mercer.solvers.least_squares.linear import refined_weights, solve_covariance
 from mercer.solvers.least_squares.solution import (
@@ -42,6 +41,7 @@ from mercer.solvers.least_squares.solution import (
     residual_share,
     spectrum_bytes,
 )
+from mercer.solvers.solution import Stop, StopReason
 
 _ENDLESS = Stop(tol=0.0, max_iter=1)
 

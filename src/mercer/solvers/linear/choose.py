@@ -23,14 +23,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import inner
 from mercer.certificates.certificate import Certificate
-from mercer.gram.protocols import Rows
+from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import inner
 from mercer.solvers.linear.newton import FEW_COLUMNS, few_columns, newton
 from mercer.solvers.linear.referee import LinearSolution, Point, Referee
 from mercer.solvers.qp import NAMES, solve_linear_by_qp
+from mercer.solvers.solution import Stop, StopReason
 
 # The methods that can be asked for by name instead of "auto".
 METHODS = {"newton": "newton", "dual": "dual coordinate descent", **NAMES}

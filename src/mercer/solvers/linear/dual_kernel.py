@@ -12,18 +12,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.dual import certificate_of
 from mercer.certificates.linear import longest
-from mercer.gram.gram import Gram
-from mercer.gram.protocols import Rows
+from mercer.places.gram import Gram
+from mercer.places.protocols import Rows
 from mercer.problems.dual_problem import DualProblem
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Solution, Stop
+from mercer.samples.arrays import Floats
 from mercer.solvers.dual.certified import solve_certified
 from mercer.solvers.linear.choose import solve_linear
 from mercer.solvers.linear.referee import LinearSolution
+from mercer.solvers.solution import Solution, Stop
 
 # Newton's w is not quite X'β, and its gap holds ½‖w − X'β‖². Ask for a relative gap of `_FIRST_GAP`; if the certificate
 # of the corrected β still fails, ask for `_GAP_FACTOR` times that, in at most `_ROUNDS` rounds.

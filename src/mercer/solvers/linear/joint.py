@@ -17,16 +17,16 @@ from functools import partial
 
 import numpy as np
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.joint import certify_joint_rows
-from mercer.gram.gram import Gram
-from mercer.gram.protocols import Rows
+from mercer.places.gram import Gram
+from mercer.places.protocols import Rows
 from mercer.problems.multiclass import JointProblem
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats
 from mercer.solvers.joint.ascent import solve_joint
 from mercer.solvers.linear.choose import crawls
 from mercer.solvers.linear.referee import LinearSolution, certificate_words
+from mercer.solvers.solution import Stop, StopReason
 
 # When the certificate disagrees with a descent that took itself for converged, the descent's own tolerances shrink by
 # this factor per round. Below _FLOOR of what was asked for, rounding is taken to be the cause.

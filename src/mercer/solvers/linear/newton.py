@@ -29,13 +29,13 @@ from dataclasses import replace
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Floats, Indices, inner, norm
-from mercer.gram.protocols import Rows
+from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Floats, Indices, inner, norm
 from mercer.solvers.conjugate_gradient import conjugate_gradient
 from mercer.solvers.linear.referee import Judge, Point, Referee
 from mercer.solvers.ridge_factor import ridge_factor, rounding_shares
+from mercer.solvers.solution import Stop, StopReason
 
 # The first smoothing is _FIRST_SMOOTHING · mean|p|, and mean|p| is the mean error at w = 0. After a pilot it is
 # _AFTER_PILOT of that, from a given (w, b, β) _AFTER_PILOT² of it. It shrinks by _SHRINK per round, down to _LEAST.

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mercer.arrays import Floats
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.linear import certify_linear
-from mercer.gram.protocols import Rows
+from mercer.places.protocols import Rows
 from mercer.problems.linear_problem import LinearProblem
-from mercer.solution import Stop, StopReason, Words
+from mercer.samples.arrays import Floats
+from mercer.solvers.solution import Stop, StopReason, Words
 
 
 @dataclass(frozen=True, eq=False)

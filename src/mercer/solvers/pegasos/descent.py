@@ -12,16 +12,16 @@ from typing import Protocol
 import numpy as np
 
 from mercer import _core
-from mercer.arrays import Flags, Floats, Indices, Samples, gamma, inner, is_sparse, row_blocks, take
 from mercer.certificates.certificate import Certificate
 from mercer.certificates.descent import FeatureSpace, certify_descent
-from mercer.gram.ball import Ball
-from mercer.gram.gram import Gram
+from mercer.places.ball import Ball
+from mercer.places.gram import Gram
 from mercer.problems.pegasos import PegasosProblem
-from mercer.solution import Stop, StopReason
+from mercer.samples.arrays import Flags, Floats, Indices, Samples, gamma, inner, is_sparse, row_blocks, take
 from mercer.solvers.deadline import ProofTime
 from mercer.solvers.early_stopping import SmoothedRule
 from mercer.solvers.pegasos.iterates import Counts, Iterates, Trail, draw, one_pass
+from mercer.solvers.solution import Stop, StopReason
 
 # Kernel rows that are computed at a time, and draws that are searched for rows that will be needed.
 _ROWS_PER_FETCH, _DRAWS_AHEAD = 256, 4096

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer import _core
-from mercer.arrays import Floats, Indices
+from mercer.samples.arrays import Floats, Indices
 
 # Streams of the counter-based generator: draws with replacement, offsets of passes, validation parts, and from the last
 # on the order of each pass.

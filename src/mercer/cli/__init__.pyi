@@ -1,0 +1,1 @@
+from . import libsvm as libsvm

@@ -1,0 +1,188 @@
+"""The proof of α from anywhere: another library, a file, a calculation by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.certificates import dual
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.hulls import certify_hard_margin
+from mercer.estimators.fitting.families.dual_machine import DualMachine
+from mercer.estimators.fitting.families.kernel_weights import KernelWeights
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.state import has_function_per_class
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task
+from mercer.places import Provable
+from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Data, Floats, Weights, n_samples, sums_by
+from mercer.samples.labels import every_pair, plane_coefficients
+from mercer.samples.merging import Merged
+from mercer.solvers.solution import Solution
+
+# What another solver's α may miss bounds and sums by, as a share of the largest α; it is repaired before the proof.
+_MISSED_SHARE = 1e-6
+
+
+def certificate_of_alpha(
+    estimator: Any, X: Data, y: ArrayLike | None, alpha: Any, *, sample_weight: Weights = None
+) -> Certificate:
+    """Certify dual variables α of a machine's problem, wherever they come from; `mercer.certify` has the parameters.
+
+    Solvers leave α beside their bounds and their sum beside 0. The nearest feasible α is certified, and the one in
+    which all that is within 1e-6 of a bound is put onto it; the certificate is that with the smaller gap.
+    """
+    if not isinstance(estimator, DualMachine):
+        if hasattr(estimator, "best_estimator_"):
+            raise TypeError(
+                f"{type(estimator).__name__} is a search, and α belongs to the machine that it chose: give certify its "
+                "best_estimator_"
+            )
+        raise TypeError(
+            f"certify takes a machine of mercer that is found through α (SVC, NuSVC, SVR, NuSVR, QuantileSVR, "
+            f"OneClassSVM, SVDD), then X, y and alpha; not {type(estimator).__name__}"
+        )
+    if isinstance(estimator, KernelWeights):
+        raise TypeError(
+            f"{type(estimator).__name__} learns weights of several kernels, which α does not tell; give SVC or SVR "
+            "with the weighted sum"
+        )
+    machine = clone(estimator)
+    fit = Fit.of(machine, X, y, sample_weight)
+    tasks = machine._tasks(fit)
+    if not all(isinstance(task.problem, DualProblem) for task in tasks):
+        raise ValueError(
+            f"certify takes α of a problem for each pair of classes ('ovo') or for each class ('ovr'); "
+            f"{type(machine).__name__} with multiclass={machine.multiclass!r} is a joint machine, one problem over all "
+            "classes"
+        )
+    columns = _columns(alpha, n_samples(fit.X), len(tasks))
+    found = [_proven(task, fit, column) for task, column in zip(tasks, columns.T, strict=True)]
+    machine._record_end(Solutions.of(found))
+    certificate: Certificate = machine.certificate_
+    return certificate
+
+
+def own_alpha(machine: Any, X: Data) -> Floats:
+    """α of a fitted machine as `certificate_of_alpha` takes it: unsigned for classes, a column for each problem."""
+    check_is_fitted(machine, "dual_coef_")
+    coefficients = np.atleast_2d(machine.dual_coef_)
+    classes = getattr(machine, "classes_", ())
+    if len(classes) > 2 and not has_function_per_class(machine):
+        pairs = every_pair(len(classes))
+        planes = [plane_coefficients(coefficients, machine.n_support_, pairs, k) for k in range(len(pairs))]
+        coefficients = np.array(planes)
+    rows = np.asarray(machine.support_)
+    if rows.max(initial=-1) >= n_samples(X):
+        raise ValueError(
+            f"X has {n_samples(X)} samples, and sample {rows.max()} is a support vector: give the X of the fit"
+        )
+    alpha = np.zeros((n_samples(X), len(coefficients)))
+    alpha[rows] = np.abs(coefficients.T) if len(classes) else coefficients.T
+    return alpha
+
+
+def _columns(alpha: Any, n: int, n_tasks: int) -> Floats:
+    given = np.asarray(alpha, dtype=np.float64)
+    wanted = (n,) if n_tasks == 1 else (n, n_tasks)
+    if given.shape not in (wanted, (n, n_tasks)) or not np.isfinite(given).all():
+        columns = "" if n_tasks == 1 else f", and a column for each of the {n_tasks} problems"
+        raise ValueError(
+            f"alpha must be one finite number for each of the {n} samples{columns}; its shape is {given.shape}"
+        )
+    return given.reshape(n, n_tasks)
+
+
+def _proven(task: Task[DualProblem], fit: Fit, alpha: Floats) -> Solved[DualProblem]:
+    """One of the machine's problems with what α gives and its proof."""
+    problem, merged = task.problem, fit.merged
+    given, gram = _beta(problem, merged, task.rows, alpha), fit.gram().view(task.rows)
+    found = [_proof(problem, gram.proof, beta) for beta in _feasible(problem, given)]
+    solution, proof = min(found, key=lambda one: one[1].gap)
+    return Solved(task, solution, proof)
+
+
+def _proof(problem: DualProblem, gram: Provable, beta: Floats) -> tuple[Solution, Certificate]:
+    if _is_hard(problem):
+        proof = certify_hard_margin(problem, gram, beta)
+        # β'Kβ = 0 for Σα > 0: there is no margin at all, and no finite bound on ½‖w‖².
+        return Solution(beta, 0, "converged" if np.isfinite(proof.dual) else "no margin"), proof
+    proof, u = dual.certify_dual(problem, gram, beta)
+    return Solution(beta, 0, "converged", u=u), proof
+
+
+def _is_hard(problem: DualProblem) -> bool:
+    """Whether nothing bounds β but signs."""
+    return bool(np.isinf(problem.upper - problem.lower).all() and not problem.d.any())
+
+
+def _beta(problem: DualProblem, merged: Merged, rows: Any, alpha: Floats) -> Floats:
+    """The problem's variables from α of the caller's rows; refused if α cannot be its own."""
+    near = _MISSED_SHARE * float(np.abs(alpha).max(initial=0.0))
+    place = np.full(len(merged.weight), -1)
+    place[rows] = np.arange(len(rows))
+    own = np.full(len(alpha), -1)
+    own[merged.rows] = place[merged.member]
+    apart = np.abs(np.where(own < 0, alpha, 0.0))
+    if apart.max(initial=0.0) > near:
+        i = int(np.argmax(apart))
+        raise ValueError(f"alpha[{i}] = {alpha[i]:.6g} must be 0: its sample has no part in this problem, or no weight")
+    sums = sums_by(own[own >= 0], alpha[own >= 0], len(rows))
+    # A sample with one variable of one sign is given without its sign. The two of a regression machine are the positive
+    # and the negative part of what is given.
+    signs = np.where((problem.lower < 0) & (problem.upper <= 0), -1.0, 1.0)
+    beta = sums[problem.row]
+    beta = np.where(signs > 0, np.maximum(beta, 0.0), np.minimum(beta, 0.0)) if problem.twins else signs * beta
+    scale = 1.0
+    if not problem.p.any() or _is_hard(problem):
+        if not beta.any():
+            raise ValueError("alpha is 0 everywhere, which gives no function")
+        if not _is_hard(problem):
+            scale = float(np.abs(problem.totals).sum() / np.abs(beta).sum())
+            beta = scale * beta
+    outside = np.maximum(problem.lower - beta, beta - problem.upper)
+    if outside.max(initial=0.0) > scale * near:
+        i = int(np.argmax(outside))
+        low, high = problem.lower[i] / scale, problem.upper[i] / scale
+        if not problem.twins and signs[i] < 0:
+            low, high = -high, -low
+        members = np.flatnonzero(own == problem.row[i])
+        name = f"alpha[{members[0]}]" if len(members) == 1 else f"the sum of alpha over the equal rows {members[:5]}"
+        value = alpha[members].sum()
+        raise ValueError(
+            f"{name} = {value:.6g} lies outside of its box by {outside[i] / scale:.3g}: it must be between "
+            f"{low + 0.0:g} and {high + 0.0:g}; is C or ν another one, or do the labels have another sign?"
+        )
+    return beta
+
+
+def near_feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, ...]:
+    """Feasible β beside this one, or none where its bounds or sums are missed by more than rounding."""
+    near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
+    inside = (beta >= problem.lower - near) & (beta <= problem.upper + near)
+    try:
+        return _feasible(problem, beta) if inside.all() else ()
+    except ValueError:
+        return ()
+
+
+def _feasible(problem: DualProblem, beta: Floats) -> tuple[Floats, Floats]:
+    """The nearest feasible β, and the same with all that lies beside a bound put onto it; refused if sums miss more."""
+    near = _MISSED_SHARE * float(np.abs(beta).max(initial=0.0))
+    for g, total in enumerate(problem.totals.tolist()):
+        found = float(beta[problem.group == g].sum())
+        if abs(found - total) <= near * np.sqrt(len(beta)):
+            continue
+        if len(problem.totals) == 1 and total == 0:
+            raise ValueError(
+                f"Σ alpha_i y_i = {found:.6g} is not 0, which a machine with bias needs; give it bias=False if it has "
+                "none"
+            )
+        raise ValueError(f"alpha must have the sum {abs(total):.6g} on each side, but one has {abs(found):.6g}")
+    onto = np.where(np.abs(beta - problem.lower) <= near, problem.lower, beta)
+    onto = np.where(np.abs(beta - problem.upper) <= near, problem.upper, onto)
+    return problem.nearest_feasible(beta), problem.nearest_feasible(onto)

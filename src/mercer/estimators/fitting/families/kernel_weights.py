@@ -1,0 +1,285 @@
+"""Machines that learn the weights of a sum of kernels together with their coefficients (multiple kernel learning)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.certificates.certificate import EQUALITY, Certificate
+from mercer.certificates.kernel_weights import OPTIMAL, WeightsProblem, machine_proof, with_weights
+from mercer.estimators.fitting.families.dual_machine import DualMachine
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.reporting import Progress
+from mercer.estimators.fitting.pipeline.state import Array, Count, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Tasks, solve_tasks
+from mercer.kernels import Kernel
+from mercer.kernels.names import as_kernel
+from mercer.places import Gram
+from mercer.places.ball import Ball
+from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.parameters import real
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Data, Floats, Weights, freeze
+from mercer.samples.engine import on_host
+from mercer.solvers.kernel_weights import Found, curvature, learn_weights
+
+# f follows the weights less directly than the coefficients: they are learnt to this share of `tol`.
+_FINER = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum:
+    """Several kernels on the samples of a fit, or as many given matrices."""
+
+    fit: Fit
+    kernels: list[Kernel]  # bound; empty where matrices are given
+    matrices: list[Floats]  # as given, for all rows
+    grams: list[Gram]
+    kept: list[Floats]  # K of the merged samples, where there is room
+
+    @classmethod
+    def of(cls, fit: Fit, count: int, matrices: list[Floats]) -> KernelSum:
+        assert fit.kernel is not None
+        rows = fit.merged.rows
+        if matrices:
+            whole = len(rows) == fit.n
+            kept = [K if whole else K[np.ix_(rows, rows)] for K in matrices]
+            grams = [fit.gram_of(fit.kernel, K) for K in kept]
+            return cls(fit, [], matrices, grams, kept)
+        kernels: list[Kernel] = []
+        left: Any = fit.kernel
+        for _ in range(count - 1):  # k1 + k2 + k3 is (k1 + k2) + k3
+            left, right = left.left, left.right
+            kernels.insert(0, right)
+        kernels.insert(0, left)
+        grams = [fit.gram_under(kernel) for kernel in kernels]
+        n, kept = grams[0].n, []
+        if count > 1 and fit.kernel.recipe() is None and 16 * (count + 1) * n**2 <= fit.limits.budget:
+            kept = [gram.full() for gram in grams]
+        return cls(fit, kernels, [], grams, kept if all(isinstance(K, np.ndarray) for K in kept) else [])
+
+    def scales(self, normalise: bool) -> Floats:
+        """The variance of the samples in each kernel's feature space, which makes kernels comparable; or ones."""
+        if not normalise or len(self.grams) == 1:
+            return np.ones(len(self.grams))
+        share = self.fit.merged.weight / self.fit.merged.weight.sum()
+        mean = [float(share @ gram.diagonal) for gram in self.grams]
+        spread = [size - float(share @ gram.product(share)) for size, gram in zip(mean, self.grams, strict=True)]
+        pairs = zip(spread, mean, strict=True)
+        return np.array([v if v > 1e-9 * size > 0 else size if size > 0 else 1.0 for v, size in pairs])
+
+    def under(self, weights: Floats, *, plain: bool = False) -> Fit:
+        """The fit with the weighted sum as its kernel; `plain`: without a sum of matrices, which is rounded."""
+        assert self.fit.kernel is not None
+        used = np.flatnonzero(weights).tolist()
+        if self.matrices:
+            K, rows = sum(weights[m] * self.matrices[m] for m in used), self.fit.merged.rows
+            every = len(rows) == self.fit.n
+            made = replace(self.fit, X=K, merged=replace(self.fit.merged, samples=K if every else K[rows]))
+            return made.with_gram(self.fit.gram_of(self.fit.kernel, K if every else K[np.ix_(rows, rows)]))
+        if len(self.kernels) == 1 and weights[0] == 1:
+            return self.fit
+        kernel = reduce(add, [float(weights[m]) * self.kernels[m] for m in used])
+        made = replace(self.fit, kernel=kernel)
+        if self.kept and not plain:
+            K = sum(weights[m] * self.kept[m] for m in used)
+            return made.with_gram(self.fit.gram_of(as_kernel("precomputed"), K))
+        return made.with_gram(self.fit.gram_of(kernel, self.fit.merged.samples))
+
+
+@dataclass(eq=False, repr=False)
+class KernelWeights(DualMachine):
+    """A machine of dual problems whose kernel is a weighted sum of several."""
+
+    _FITTED = fitted(weights_=Array(None, required=True), scales_=Array(None, required=True), n_rounds_=Count())
+
+    _: KW_ONLY
+    kernel: Any = ("linear", "poly", "rbf")
+    norm: float = 1.0
+    normalise: bool = True
+
+    def _given_kernels(self) -> list[Kernel]:
+        several = list(self.kernel) if isinstance(self.kernel, list | tuple) else [self.kernel]
+        if not several:
+            raise ValueError("kernel=[] has no kernel to weigh; give one or more")
+        named = {name: getattr(self, name) for name in ("degree", "gamma", "coef0")}
+        return [as_kernel(clone(one) if isinstance(one, Kernel) else one, **named) for one in several]
+
+    def _kernel(self) -> Kernel:
+        return reduce(add, self._given_kernels())
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not real("norm", self.norm) >= 1:
+            raise ValueError(
+                f"norm={self.norm!r} must be a number of at least 1, or inf: below 1 the problem is not convex, and "
+                "nothing could be proven"
+            )
+        if not isinstance(self.normalise, bool | np.bool_):
+            raise TypeError(f"normalise={self.normalise!r} must be True or False")
+        if vars(self).get("bias", True) is not True:
+            raise ValueError(f"bias={self.bias!r}: kernel weights are learnt with a free b; leave bias=True")
+
+    # --- a list of matrices ----------------------------------------------------------------------------------------
+
+    def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
+        if self._kernel().accepts != "gram":
+            return super()._input(X, y, sample_weight)
+        matrices = _matrices(X)
+        fit = super()._input(matrices[0], y, sample_weight)
+        if len(matrices) == 1:
+            return fit
+        self._matrices = [fit.X]
+        for K in matrices[1:]:
+            read = samples.vectors(self, K, reset=False)
+            samples.check_gram_matrix(read)
+            samples.check_same_length(read, fit.X)
+            self._matrices.append(read)
+        return fit
+
+    def _to_decide(self, X: Data) -> Any:
+        check_is_fitted(self)
+        if self.kernel_.accepts != "gram":
+            return super()._to_decide(X)
+        matrices = _matrices(X)
+        if len(matrices) != len(self.weights_):
+            raise ValueError(f"X has {len(matrices)} matrices, but the machine was fitted on {len(self.weights_)}")
+        if len(matrices) == 1:
+            return super()._to_decide(matrices[0])
+        used = np.flatnonzero(self.weights_)
+        return sum(self.weights_[m] * super(KernelWeights, self)._to_decide(matrices[m]) for m in used)
+
+    # --- the pipeline's hooks --------------------------------------------------------------------------------------
+
+    def _solve(self, fit: Fit, tasks: Tasks[Any], progress: Progress, starts: list[Any]) -> tuple[Fit, Solutions[Any]]:
+        kernels = KernelSum.of(fit, len(self._given_kernels()), self.__dict__.pop("_matrices", []))
+        problem = WeightsProblem(float(self.norm), kernels.scales(bool(self.normalise)))
+        state = _State(kernels, problem, tasks, progress, starts, self._side_by_side(fit, len(tasks)))
+        if len(kernels.grams) == 1:
+            found, reason, rounds = state.solve_at(np.ones(1), None, 1.0), "converged", 1
+            reason = found.limit or ("converged" if found.met else "rounding floor")
+        else:
+            found, reason, rounds = learn_weights(problem, state.solve_at)
+        one: _Solved = found.solved
+        self.weights_, self.scales_ = freeze(one.weights), freeze(problem.scales)
+        self.n_rounds_ = rounds
+        self._outcome = problem, one, reason, [float(gram.reach.max(initial=0.0)) for gram in kernels.grams]
+        return kernels.under(one.weights, plain=True) if kernels.kept and kernels.kernels else one.fit, one.solutions
+
+    def _record_end(self, solved: Solutions[Any]) -> None:
+        super()._record_end(solved)
+        reason = self._outcome[2]
+        self.stop_reason_, self.converged_, self.fit_status_ = reason, reason == "converged", int(reason != "converged")
+
+    def _conclude(self, fit: Fit, solved: Solutions[Any]) -> None:
+        super()._conclude(fit, solved)
+        problem, one, _, reach = self.__dict__.pop("_outcome")
+        moved = None
+        if not fit.merged.unique:  # what the coefficients of copies lack is in the residual of their equality
+            parts = self.certificate_.parts or (self.certificate_,)
+            moved = sum(part.kkt[EQUALITY] for part in parts) * np.array(reach)
+        self.certificate_ = with_weights(self.certificate_, problem, self.weights_, one.s, moved)
+        if self.converged_ and not _is_met(fit, solved, self.certificate_):
+            self.stop_reason_, self.converged_, self.fit_status_ = "rounding floor", False, 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    weights: Floats
+    fit: Fit
+    solutions: Solutions[DualProblem]
+    s: Ball
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Solves the machines of a fit at weights."""
+
+    kernels: KernelSum
+    problem: WeightsProblem
+    tasks: Tasks[DualProblem]
+    progress: Progress
+    starts: list[Any]
+    side_by_side: int
+
+    def solve_at(self, weights: Floats, before: _Solved | None, share: float) -> Found:
+        """The machines with these weights (times scales), solved to a share of what was asked for."""
+        theta = weights / self.problem.scales
+        fit = self.kernels.under(theta)
+        starts, taken = self.starts, [0] * len(self.tasks)
+        if before is not None:
+            starts = [one.solution.beta for one in before.solutions]
+            taken = [one.solution.steps for one in before.solutions]
+        asked = fit.limits.stop
+        inner = replace(asked.after(max(taken)), tol=share * asked.tol, gap_tol=share * asked.gap_tol)
+        fit = replace(fit, limits=replace(fit.limits, stop=inner))
+        solved = solve_tasks(self.tasks, fit, self.progress, starts, self.side_by_side)
+        fit = replace(fit, limits=replace(fit.limits, stop=asked))
+        proven, s = [], []
+        for one, steps in zip(solved, taken, strict=True):
+            grams = [_view(gram, one.task.rows) for gram in self.kernels.grams]
+            proof, u, own = machine_proof(one.task.problem, [g.proof for g in grams], one.solution.beta, theta)
+            stop = replace(asked, tol=asked.tol * one.task.unit)
+            if not stop.met(proof) and any(gram.levels[-1] != np.float64 for gram in grams):
+                proof, u, own = machine_proof(
+                    one.task.problem, [g.proof for g in grams], one.solution.beta, theta, exact=True
+                )
+            proven.append(Solved(one.task, replace(one.solution, u=u, steps=steps + one.solution.steps), proof))
+            s.append(own)
+        solutions = Solutions.of(proven)
+        total = Ball(sum(part.value for part in s), sum(part.error for part in s)).rounded(2 * len(s) + 2)
+        machines = solutions.certificate
+        certificate = with_weights(machines, self.problem, theta, total)
+        limits = [reason for reason in solutions.reasons if reason in ("max_iter", "max_time")]
+        return Found(
+            weights=weights,
+            certificate=certificate,
+            machines=(machines.dual, machines.primal),
+            s=total.value / self.problem.scales,
+            curvature=partial(self._curvature, fit, solutions),
+            met=_is_met(fit, solutions, certificate),
+            fine=certificate.kkt[OPTIMAL] <= _FINER * asked.tol,
+            solved=_Solved(theta, fit, solutions, total),
+            limit=limits[0] if limits else None,
+        )
+
+    def _curvature(self, fit: Fit, solutions: Solutions[DualProblem]) -> Floats:
+        m = len(self.kernels.grams)
+        H = np.zeros((m, m))
+        for one in solutions:
+            problem, rows = one.task.problem, one.task.rows
+            c = problem.row_coefficients(one.solution.beta, len(rows))
+            parts = np.column_stack([_view(gram, rows).product(c) for gram in self.kernels.grams])
+            H += curvature(problem, _view(fit.gram(), rows), one.solution.beta, parts)
+        return H / np.outer(self.problem.scales, self.problem.scales)
+
+
+def _view(gram: Gram, rows: Any) -> Gram:
+    return gram if len(rows) == gram.n else gram.view(rows)
+
+
+def _is_met(fit: Fit, solved: Solutions[Any], certificate: Certificate) -> bool:
+    """Whether every machine and the weights are as good as `tol` and `gap_tol` ask."""
+    stop, parts = fit.limits.stop, certificate.parts
+    machines = all(
+        replace(stop, tol=stop.tol * one.task.unit, gap_tol=math.inf).met(part)
+        for part, one in zip(parts, solved, strict=True)
+    )
+    return machines and math.isfinite(certificate.gap) and stop.met(certificate)
+
+
+def _matrices(given: Any) -> list[Any]:
+    """Given kernel matrices: a list of them, or an array whose last axis counts them."""
+    if getattr(given, "ndim", 0) == 3 and not isinstance(given, list | tuple):
+        return [np.ascontiguousarray(given[:, :, m]) for m in range(given.shape[2])]
+    if isinstance(given, list | tuple) and given and all(np.ndim(on_host(K)) == 2 for K in given):
+        return [on_host(K) for K in given]
+    return [given]

@@ -1,0 +1,279 @@
+"""Machines of least squares on landmarks, trained on arrays or on streams of chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.estimators.fitting.families.targets import OutputsMachine, StreamTargets, Targets
+from mercer.estimators.fitting.pipeline.fit import Fit, Limits, read_samples
+from mercer.estimators.fitting.pipeline.machine import RandomState, kernel_of
+from mercer.estimators.fitting.pipeline.state import (
+    Array,
+    BoundKernel,
+    Count,
+    Function,
+    IndexArray,
+    Number,
+    Text,
+    Vectors,
+    fitted,
+)
+from mercer.estimators.fitting.pipeline.task import Solutions, Task, Tasks
+from mercer.kernels import Kernel
+from mercer.places import cross_for
+from mercer.places.expansion import Expansion
+from mercer.places.landmarks import Landmarks, draw, leverage_scores
+from mercer.places.protocols import Cross
+from mercer.problems.least_squares import RidgeProblem
+from mercer.runtime.parameters import iterations, one_of, positive
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Data, Weights, freeze, host, matrix_columns, megabytes, n_samples, take
+from mercer.samples.chunks import Chunk, Stream, first_chunks, is_stream
+from mercer.samples.column_names import adopt_names
+from mercer.samples.engine import engine_of
+from mercer.samples.merging import unmerged
+from mercer.solvers.least_squares.nystrom import PRECONDITIONER_SAMPLES_PER_LANDMARK, cheaper_method, solve_nystrom
+
+# Landmarks per pilot sample, where the pilot samples estimate the leverage scores that landmarks are drawn by.
+_LANDMARKS_PER_PILOT = 4
+# Matrices of M × M numbers that a fit holds at once.
+_SQUARES = 5
+# Samples are merged, which copies them, if they take no more than this share of the budget.
+_MERGED_SHARE = 4
+
+
+# Up to this share of the dual value a gap that only rounding may hide is told by the certificate, without a warning.
+_SURE_SHARE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """All samples in chunks, some of them drawn uniformly, and what is known of their targets."""
+
+    chunks: Callable[[], Iterable[Chunk]]  # opened again for every pass
+    pool: Landmarks
+    n: int
+    weight: float
+    target: Targets
+    rng: np.random.Generator
+    once: bool = False  # whether there can be one pass only
+    rows: Any = None  # the caller's row of each sample, where the samples are all at hand
+
+
+@dataclass(eq=False, repr=False)
+class LandmarkMachine(OutputsMachine):
+    """A machine on landmarks; it adds its parameters, and how targets are read and predictions made."""
+
+    _default_steps = 1000  # iterations, each of which is a pass over the samples
+
+    _FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array("vectors", "outputs"),
+        landmarks_=Vectors("vectors"),
+        landmark_indices_=IndexArray(),
+        n_iter_=Count(),
+        method_=Text(),
+        jitter_=Number(),
+    )
+
+    lam: float = 1.0
+    _: KW_ONLY
+    n_landmarks: int = 1000
+    landmarks: Data | str = "uniform"
+    tol: float = 1e-5
+    max_iter: int = -1
+    random_state: RandomState = None
+
+    _stream_targets: ClassVar[type[StreamTargets]]
+
+    @shared_docs
+    def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: Weights = None) -> Self:
+        """Train on samples X with targets y, or on a stream of them.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features), memory-map, callable or iterator
+            A callable must return, each time it is called, a fresh iterator over the same chunks: tuples (X, y) or
+            (X, y, sample_weight). An iterator of such chunks is read once: its landmarks come from its first samples,
+            and the normal equations are summed up on the way. With either, y and sample_weight stay away.
+        y : array of shape (n_samples,) or, for regression, (n_samples, n_outputs)
+            What to learn of each sample.
+        %(repetitions)s
+        """
+        super().fit(X, y, sample_weight)
+        return self
+
+    def _check_parameters(self) -> None:
+        positive("lam", self.lam, "lam=0 is least squares without a ridge, which landmarks make singular")
+        if self._n_landmarks() < 1:
+            raise ValueError(f"n_landmarks={self.n_landmarks!r} must be at least 1")
+        if isinstance(self.landmarks, str):
+            one_of("landmarks", self.landmarks, ("uniform", "leverage"))
+
+    def _n_landmarks(self) -> int:
+        return iterations("n_landmarks", self.n_landmarks, 1000)
+
+    def _merges(self, X: Data, budget: int) -> bool:
+        return bool(getattr(X, "nbytes", 0) <= budget // _MERGED_SHARE)
+
+    def _merge_codes(self, target: Targets) -> Any:
+        if target.codes is not None:
+            return target.codes
+        values = target.Y[:, 0] if target.Y.shape[1] == 1 else target.Y
+        return np.unique(values, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def _input(self, X: Data, y: ArrayLike | None, sample_weight: Weights) -> Fit:
+        if not is_stream(X):
+            return super()._input(X, y, sample_weight)
+        if y is not None or sample_weight is not None:
+            raise ValueError("a stream carries its own targets and weights: y and sample_weight must be None")
+        self._check_parameters()
+        kernel = kernel_of(vars(self))
+        if kernel.accepts != "vectors":
+            raise ValueError(f"a stream holds vectors, but {kernel!r} takes {kernel.accepts}; give all samples at once")
+        limits = Limits.of(self, self._max_steps(0))
+        source = self._stream_source(X, _generator(limits))
+        pool = source.pool
+        weight = pool.stands_for
+        merged = unmerged(pool.X, np.zeros(len(pool.index), dtype=np.intp), weight)
+        return Fit(X, None, source, weight, merged, kernel.bind(pool.X), False, limits, weight)
+
+    def _tasks(self, fit: Fit) -> Tasks[RidgeProblem]:
+        source = fit.target if isinstance(fit.target, _Source) else self._array_source(fit)
+        chosen = self._choose(fit, source)
+        landmarks, K = chosen.X, None
+        if source.rows is not None:
+            own = source.rows[chosen.index] if len(chosen.index) else chosen.index
+            self.landmark_indices_ = freeze(own)
+            if fit.precomputed:
+                landmarks, K = own, np.asarray(host(matrix_columns(chosen.X, own)), dtype=np.float64)
+        self.landmarks_ = None if fit.precomputed else freeze(host(landmarks))
+        assert fit.kernel is not None
+        kept = 0 if source.rows is None else fit.limits.budget // 4
+        cross = cross_for(fit.kernel, landmarks, source.chunks, kept, fit.limits.n_threads, K, engine_of(source.pool.X))
+        self._expect_room(cross.m, fit.limits.budget)
+        _refuse_indefinite(cross)
+        sample = None
+        if not source.once and cheaper_method(cross, source.n) == "conjugate gradients":
+            weight = source.pool.stands_for  # its kernel values alone are wanted
+            sample = Chunk(source.pool.X, np.zeros((len(weight), source.target.Y.shape[1])), weight)
+        solve = partial(solve_nystrom, sample=sample, once=source.once)
+        return Tasks([Task("", RidgeProblem(float(self.lam), bool(self.bias)), solve, place=lambda n_threads: cross)])
+
+    def _warn_early(self, reached: str) -> None:
+        """Silent where the solver did its part, and only the proof's worst case of rounding is above tol by little."""
+        if self.stop_reason_ != "rounding floor" or not self.certificate_.relative_gap <= _SURE_SHARE:
+            super()._warn_early(reached)
+
+    def _record_end(self, solved: Solutions[RidgeProblem]) -> None:
+        super()._record_end(solved)
+        self.n_iter_ = solved[0].solution.steps
+
+    def _conclude(self, fit: Fit, solved: Solutions[RidgeProblem]) -> None:
+        solution = solved[0].solution
+        self.method_, self.jitter_ = solution.method, solution.jitter
+        adopt_names(self, fit.X)
+        self.intercept_, self.dual_coef_ = freeze(solution.b), freeze(solution.C)
+        self._expansion_ = Expansion(
+            kernel=self.kernel_,
+            vectors=self.landmarks_,
+            coefficients=np.ascontiguousarray(solution.C),
+            b=solution.b,
+            columns=self.landmark_indices_ if fit.precomputed else None,
+            n_columns=fit.n if fit.precomputed else 0,
+        )
+        self._conclude_targets(fit.target.target if isinstance(fit.target, _Source) else fit.target)
+
+    # --- samples and landmarks -------------------------------------------------------------------------------------
+
+    def _pool_size(self) -> int:
+        return PRECONDITIONER_SAMPLES_PER_LANDMARK * self._n_landmarks()
+
+    def _array_source(self, fit: Fit) -> _Source:
+        merged, rng = fit.merged, _generator(fit.limits)
+        everything = Chunk(merged.X, fit.target.Y[merged.first], merged.weight, {})
+        pool = draw([everything], self._pool_size(), rng)
+        n, weight = len(merged.weight), float(merged.weight.sum())
+        return _Source(lambda: [everything], pool, n, weight, fit.target, rng, rows=merged.first)
+
+    def _stream_source(self, X: Data, rng: np.random.Generator) -> _Source:
+        reader = self._stream_targets()
+        stream = Stream(self, X, reader.read)
+        first: list[Chunk] = []
+        if stream.once:
+            if isinstance(self.landmarks, str) and self.landmarks == "leverage":
+                raise ValueError(
+                    "landmarks='leverage' needs a second look at the samples, and an iterator gives only one; give a "
+                    "callable that returns a fresh iterator, or landmarks='uniform'"
+                )
+            rest = stream.chunks()
+            first = first_chunks(rest, self._pool_size())
+        pool = draw(first if stream.once else stream.chunks(), self._pool_size(), rng)
+        target = reader.settle()
+
+        def chunks() -> Iterable[Chunk]:
+            for chunk in chain(first, rest) if stream.once else stream.chunks():
+                yield Chunk(chunk.X, reader.encode(chunk.Y), chunk.weight)
+
+        return _Source(chunks, pool, *stream.seen, target, rng, once=stream.once)
+
+    def _choose(self, fit: Fit, source: _Source) -> Landmarks:
+        """The landmarks: some of the uniformly drawn pool, drawn by leverage, or the user's own."""
+        kernel, pool, m = fit.kernel, source.pool, self._n_landmarks()
+        assert kernel is not None
+        if not isinstance(self.landmarks, str):
+            if fit.precomputed:
+                raise ValueError("with a precomputed kernel, landmarks are drawn; give 'uniform', not samples")
+            own = self._own_landmarks(kernel)
+            return Landmarks(own, np.empty(0, dtype=np.intp), np.ones(n_samples(own)))
+        count = len(pool.index)
+        some = np.sort(source.rng.choice(count, min(m, count), replace=False))
+        uniform = Landmarks(take(pool.X, some), pool.index[some], pool.stands_for[some])
+        if self.landmarks == "uniform" or count <= m:
+            return uniform
+        if fit.precomputed:
+            raise ValueError("landmarks='leverage' is not available with a precomputed kernel; use 'uniform'")
+        pilot = take(uniform.X, np.arange(0, len(some), _LANDMARKS_PER_PILOT))
+        scores = leverage_scores(kernel, pilot, float(self.lam), source.weight, fit.limits.n_threads)
+        return draw(source.chunks(), m, source.rng, scores)
+
+    def _own_landmarks(self, kernel: Kernel) -> Any:
+        """The caller's landmarks, checked like samples; a copy, since the machine keeps them."""
+        try:
+            checked = read_samples(self, self.landmarks, kernel, reset=False)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"landmarks cannot be used as samples, here called X: {error}") from error
+        return take(host(checked), np.arange(n_samples(checked)))
+
+    def _expect_room(self, m: int, budget: int) -> None:
+        needed = _SQUARES * 8 * m * m
+        if needed > budget:
+            raise MemoryError(
+                f"{m} landmarks need {megabytes(needed)} for their matrices, but cache_size={self.cache_size!r} "
+                f"allows {megabytes(budget)}; lower n_landmarks to {math.isqrt(budget // (_SQUARES * 8))} or raise "
+                "cache_size"
+            )
+
+
+def _generator(limits: Limits) -> np.random.Generator:
+    return np.random.default_rng(limits.random.randint(2**31))
+
+
+def _refuse_indefinite(cross: Cross) -> None:
+    if cross.kernel.positive_definite == "yes":
+        return
+    some = cross.K_MM[:200, :200]
+    if float(np.linalg.eigvalsh(some)[0]) < -1e-8 * max(1e-300, float(np.abs(some).max())) * len(some):
+        raise ValueError(
+            f"{cross.kernel!r} is not positive semi-definite on these samples, and without that least squares on "
+            "landmarks has no minimum; use a positive definite kernel"
+        )

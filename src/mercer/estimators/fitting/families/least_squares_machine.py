@@ -1,0 +1,359 @@
+"""Machines of regularized least squares: what a fit of one or several outputs leaves.
+
+With a linear kernel, samples can be added and forgotten: recursive least squares, which goes on from sums over them.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from mercer.certificates.least_squares import EXACT_GAP
+from mercer.estimators.fitting.families.targets import OutputsMachine, SeveralOutputs, SignClassifier, Targets
+from mercer.estimators.fitting.mixins import RegressorMethods
+from mercer.estimators.fitting.pipeline.fit import Fit, Limits, read_samples
+from mercer.estimators.fitting.pipeline.machine import ClassWeight, kernel_of
+from mercer.estimators.fitting.pipeline.reporting import warn_user
+from mercer.estimators.fitting.pipeline.state import (
+    Array,
+    BoundKernel,
+    Count,
+    Flag,
+    Function,
+    Number,
+    Record,
+    Text,
+    fitted,
+)
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import expansion_of, weight_vector
+from mercer.kernels import Kernel
+from mercer.places.choose import sums_for
+from mercer.places.expansion import Expansion
+from mercer.places.host.linear_gram import linear_scale
+from mercer.places.sums import Sums
+from mercer.problems.least_squares import LeastSquares, RidgeProblem
+from mercer.runtime.available import available_if
+from mercer.runtime.errors import INDEFINITE, NonPSDKernelWarning, SingularSystemWarning
+from mercer.runtime.parameters import one_of, real
+from mercer.runtime.refitting import fitted_names
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples import checks as samples
+from mercer.samples.arrays import Data, Floats, Indices, Weights, freeze, rounded_sums_by, take
+from mercer.samples.engine import on_host
+from mercer.samples.exact_parts import exact_parts, worth_exactness
+from mercer.samples.labels import class_weights
+from mercer.solvers.least_squares.choose import SOLVERS, solve_least_squares
+from mercer.solvers.least_squares.linear import solve_sums
+from mercer.solvers.least_squares.solution import LeastSquaresSolution, covariance_bytes, memory_error
+
+
+class LeastSquaresMachine(OutputsMachine):
+    """A machine of least squares; it adds its parameters, its tasks, and how targets are read and predictions made."""
+
+    _default_steps = 2000  # of conjugate gradients; all other solvers need a handful
+
+    _FITTED = fitted(
+        kernel_=BoundKernel(required=True),
+        _expansion_=Function(required=True),
+        dual_coef_=Array(None, "outputs", flat=True),
+        n_iter_=Count(),
+        solver_=Text(),
+        factor_precision_=Text(),
+        rank_=Count(),
+        residual_=Number(),
+        _sums_=Record(
+            Sums,
+            x=Array("features"),
+            y=Array("outputs"),
+            xx=Array("features", "features"),
+            xy=Array("features", "outputs"),
+            yy=Array("outputs"),
+            bias=Flag(),
+            rest_x=Array("features"),
+            rest_y=Array("outputs"),
+            error=Array(None),
+        ),
+    )
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.bias, bool | np.bool_):
+            raise TypeError(f"bias={self.bias!r} must be True or False")
+
+    def _problem(self, fit: Fit, lam: float = math.nan) -> LeastSquares:
+        merged, same = fit.merged, _distinct(fit)
+        Y, member = fit.target.Y[merged.rows][same.first], merged.member[same.first]
+        return LeastSquares(Y, same.weight, member, len(merged.weight), bool(self.bias), lam)
+
+    def _record_end(self, solved: Solutions[Any]) -> None:
+        super()._record_end(solved)
+        self.n_iter_ = solved[0].solution.steps
+        self.residual_ = self.certificate_.violation
+
+    def _conclude_rows(self, fit: Fit, solution: LeastSquaresSolution, lam: float) -> None:
+        """Every attribute of a fit on samples that are at hand."""
+        assert fit.kernel is not None
+        self._conclude_solution(fit.kernel, solution, lam)
+        if solution.C is not None:
+            expansion = expansion_of(fit, np.array(solution.C), self.intercept_)
+            if fit.merged.X is fit.X and expansion.vectors is not None:  # the caller's own samples
+                expansion = replace(expansion, vectors=copy.copy(expansion.vectors))
+            self._expansion_ = expansion
+        if solution.beta is not None:
+            same = _distinct(fit)
+            share = fit.merged.own_weight / same.weight[same.group]
+            own = solution.beta[same.group] * share[:, None]
+            if len(same.weight) < len(share):
+                diagonal = fit.diagonal[fit.merged.member[same.first]]
+                exact = worth_exactness(diagonal, lam / fit.merged.own_weight, same.group)
+                pairs = zip(solution.beta.T, own.T, strict=True)
+                own = np.column_stack([exact_parts(total, part, same.group, exact) for total, part in pairs])
+            self.dual_coef_ = freeze(self._own_rows(fit, own))
+        self._conclude_targets(fit.target)
+
+    def _conclude_solution(self, kernel: Kernel, solution: LeastSquaresSolution, lam: float) -> None:
+        """What a solution says without its samples."""
+        if solution.indefinite:
+            warn_user(INDEFINITE.format(kernel=kernel), NonPSDKernelWarning)
+        if solution.dropped:
+            warn_user(
+                f"the system is singular to rounding at lam={lam:g}: its effective rank is {solution.rank} of "
+                f"{solution.rank + solution.dropped}. The solution of least norm was taken through eigenvalues; raise "
+                "lam for a unique one",
+                SingularSystemWarning,
+            )
+        self.kernel_ = kernel
+        self.solver_ = solution.solver
+        self.factor_precision_ = solution.precision
+        self.rank_ = solution.rank
+        self.intercept_ = freeze(np.array(solution.b, dtype=np.float64))
+        if solution.W is not None:  # f(x) = ⟨w, x⟩ + b as an expansion in the weight vectors themselves
+            coefficients = np.eye(solution.W.shape[1]) / (linear_scale(kernel) or 1.0)
+            self._expansion_ = Expansion(kernel, np.ascontiguousarray(solution.W.T), coefficients, self.intercept_)
+        if solution.sums is not None:
+            self._sums_ = solution.sums
+
+    def _own_rows(self, fit: Fit, values: Floats) -> Floats:
+        """Values of the rows that have weight, as a matrix or a list for all of the caller's rows."""
+        own = np.zeros((fit.n, values.shape[1]))
+        own[fit.merged.rows] = values
+        return own[:, 0] if fit.target.flat else own
+
+    def _own_residuals(self, fit: Fit, residuals: Floats) -> Floats:
+        """Residuals of rows of equal samples and targets, for all of the caller's rows."""
+        return self._own_rows(fit, residuals[_distinct(fit).group])
+
+    def _unfinished(self, X: Data) -> str:
+        if self.stop_reason_ in ("max_iter", "max_time"):
+            found = self.certificate_
+            return (
+                f"{type(self).__name__} stopped early ({self.stop_reason_}): residual {self.residual_:.3g}, gap "
+                f"{found.gap:.3g}, {found.relative_gap:.1e} of the dual value. Raise {self.stop_reason_} or lam"
+            )
+        return (
+            f"{type(self).__name__} met the rounding floor: float64 proves its solution to a relative gap of "
+            f"{self.certificate_.relative_gap:.1e} here, not of {EXACT_GAP:g} (largest residual {self.residual_:.3g}); "
+            "raise lam, scale the features, or leave out what is far from everything else"
+        )
+
+    @property
+    def coef_(self) -> Any:
+        """w, one row per output, dense whatever the samples are; only for a linear kernel."""
+        return weight_vector(self)
+
+
+class LeastSquaresRegressor(RegressorMethods, SeveralOutputs, LeastSquaresMachine):
+    """Least squares for numbers: one output or several."""
+
+    @property
+    def coef_(self) -> Any:
+        """The weights of the features, one row per output if there were several; only for a linear kernel."""
+        w = super().coef_
+        return w[0] if self._flat_ else w
+
+
+@dataclass(eq=False, repr=False)
+class LeastSquaresClassifier(SignClassifier, LeastSquaresMachine):
+    """Least squares for ±1, with weights of the classes."""
+
+    _FITTED = fitted(class_weight_=Array("classes"))
+
+    _: KW_ONLY
+    class_weight: ClassWeight = None
+
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
+        target = super()._targets(y, classes)
+        if classes is None:
+            return target
+        every = np.arange(len(classes))  # a part of the samples need not hold every class
+        return replace(target, factor=class_weights(self.class_weight, classes, every, np.ones(len(classes))))
+
+    def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
+        if target.factor is None:
+            factor = class_weights(self.class_weight, target.classes, target.codes, weight)
+            target = replace(target, factor=factor)
+        return weight * target.factor[target.codes], target
+
+    def _conclude_targets(self, target: Targets) -> None:
+        super()._conclude_targets(target)
+        self.class_weight_ = freeze(target.factor)
+
+
+@dataclass(frozen=True, eq=False)
+class _Distinct:
+    """Rows of equal samples and targets as one, in an order that depends on their values alone."""
+
+    first: Indices  # of the kept rows that each was joined from
+    weight: Floats
+    group: Indices  # for each kept row, the one it went into
+
+
+def _distinct(fit: Fit) -> _Distinct:
+    """The kept rows by sample and target, so that an integer weight is a repetition to the last bit."""
+    merged = fit.merged
+    if len(merged.weight) == len(merged.rows):  # every sample by itself
+        first = np.empty_like(merged.member)
+        first[merged.member] = np.arange(len(first))
+        return _Distinct(first, merged.weight, merged.member)
+    Y = fit.target.Y[merged.rows]
+    order = np.lexsort((*Y.T[::-1], merged.member))
+    member, Y = merged.member[order], Y[order]
+    fresh = np.ones(len(order), dtype=bool)
+    fresh[1:] = (member[1:] != member[:-1]) | (Y[1:] != Y[:-1]).any(axis=1)
+    group = np.empty(len(order), dtype=np.intp)
+    group[order] = np.cumsum(fresh) - 1
+    return _Distinct(order[fresh], rounded_sums_by(group, merged.own_weight, int(fresh.sum())), group)
+
+
+def checked_lam(name: str, value: Any, at_zero: str = "") -> float:
+    """λ as a finite number that is not negative, and positive where `at_zero` says what to use instead of 0."""
+    lam = real(name, value)
+    if lam == math.inf:
+        raise ValueError(
+            f"{name}=inf leaves only the constant: the weighted mean of y, or 0 without bias. Use a finite {name}, or "
+            "sklearn.dummy for the constant itself"
+        )
+    if not lam >= 0 or (lam == 0 and at_zero):
+        least = f"above 0; {at_zero}" if at_zero else "of at least 0"
+        raise ValueError(f"{name}={value!r} must be a finite number {least}")
+    return lam
+
+
+def has_linear_kernel(estimator: Any) -> bool:
+    """Whether samples can be added and forgotten, or the AttributeError that says why not."""
+    if linear_scale(estimator._kernel()) is None:
+        raise AttributeError(
+            f"partial_fit and forget need a linear kernel, not {estimator.kernel!r}; fit all samples at once"
+        )
+    return True
+
+
+@dataclass(eq=False, repr=False)
+class RecursiveLeastSquares(LeastSquaresMachine):
+    """A machine with a λ of its own; for linear kernels, it can go on from the sums over its samples."""
+
+    lam: float = 1.0
+    _: KW_ONLY
+    solver: str = "auto"
+
+    def _check_parameters(self) -> None:
+        one_of("solver", self.solver, SOLVERS)
+        super()._check_parameters()
+        self._lam()
+
+    def _lam(self) -> float:
+        return checked_lam("lam", self.lam)
+
+    def _tasks(self, fit: Fit) -> Tasks[LeastSquares]:
+        return Tasks([Task("", self._problem(fit, self._lam()), partial(solve_least_squares, solver=self.solver))])
+
+    def _conclude(self, fit: Fit, solved: Solutions[LeastSquares]) -> None:
+        self._conclude_rows(fit, solved[0].solution, self._lam())
+
+    @available_if(has_linear_kernel)
+    @shared_docs
+    def forget(self, X: Data, y: ArrayLike, sample_weight: Weights = None) -> Self:
+        """Take back samples that were learnt before; for linear kernels.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            Samples that were learnt before.
+        y : array of shape (n_samples,)
+            What to learn of each sample.
+        %(given twice)s
+        """
+        return self._learn(X, y, sample_weight, -1)
+
+    def _learn(
+        self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: ArrayLike | None = None
+    ) -> Self:
+        """Add samples to the sums (sign 1) or take them out (−1), and solve again; all or nothing."""
+        trained = copy.copy(self)
+        trained._go_on(X, y, sample_weight, sign, None if classes is None else np.asarray(classes))
+        return self._become(trained)
+
+    def _go_on(self, X: Data, y: ArrayLike, sample_weight: Weights, sign: int, classes: np.ndarray | None) -> None:
+        first = not hasattr(self, "_expansion_")
+        if first and sign < 0:
+            check_is_fitted(self)
+        if not first and not hasattr(self, "_sums_"):
+            raise ValueError(
+                f"this {type(self).__name__} was fitted with solver {self.solver_!r}, which keeps no sums over the "
+                "samples; call partial_fit from the start, or fit with solver='covariance'"
+            )
+        self._check_parameters()
+        kernel, y, sample_weight = kernel_of(vars(self)), on_host(y), on_host(sample_weight)
+        read = read_samples(self, X, kernel, reset=first)
+        limits = Limits.of(self, self._max_steps(0))
+        d = read.shape[1]
+        if covariance_bytes(d) > limits.budget:
+            raise memory_error(f"the covariance of {d} features", covariance_bytes(d), limits.budget, "fewer features")
+        target = self._targets(y, classes)
+        check_consistent_length(read, target.Y)
+        weight, target = self._weigh(target, target.codes, samples.weights(sample_weight, len(target.Y)))
+        sums = self._sums_with(kernel, read, target.Y, weight, sign)
+        solve = partial(solve_sums, scale=linear_scale(kernel) or 1.0)
+        task = Task("", RidgeProblem(self._lam(), sums.bias), solve)
+        solved = Solved(task, *task.solve(task.problem, sums, limits.stop))
+        for name in fitted_names(self):
+            if name not in ("n_features_in_", "feature_names_in_"):
+                delattr(self, name)
+        self._record_end(Solutions.of([solved]))
+        self._conclude_solution(kernel, solved.solution, self._lam())
+        self._conclude_targets(target)
+        if not self.converged_:
+            self._warn_early(self._forgotten() if sign < 0 else self._unfinished(read))
+
+    def _forgotten(self) -> str:
+        return (
+            f"{type(self).__name__} has forgotten samples so large that rounding has eaten the digits of what is left: "
+            f"its certificate proves a relative gap of {self.certificate_.relative_gap:.1e}, not of {EXACT_GAP:g}; fit "
+            "the samples that are left anew"
+        )
+
+    def _sums_with(self, kernel: Kernel, X: Any, Y: Floats, weight: Floats, sign: int) -> Sums:
+        """The sums over what was learnt before, with these samples or without them."""
+        rows = np.flatnonzero(weight > 0)
+        sums: Sums | None = getattr(self, "_sums_", None)
+        if len(rows):
+            if sums is not None and sums.xy.shape[1] != Y.shape[1]:
+                raise ValueError(f"y has {Y.shape[1]} outputs, but the samples before had {sums.xy.shape[1]}")
+            if sums is not None and sums.bias != bool(self.bias):
+                raise ValueError(
+                    f"bias={self.bias!r}, but the samples before were learnt with bias={sums.bias}, about "
+                    f"{'their mean' if sums.bias else 'zero'}; set it back, or make a new estimator"
+                )
+            problem = LeastSquares(Y[rows], weight[rows], np.arange(len(rows)), len(rows), bool(self.bias))
+            fresh = sums_for(kernel, take(X, rows) if len(rows) < len(weight) else X, problem)
+            sums = fresh if sums is None else sums.plus(fresh) if sign > 0 else sums.minus(fresh)
+        if sums is None:
+            raise ValueError("all sample weights are zero: there is nothing to learn; give some samples weight")
+        return sums

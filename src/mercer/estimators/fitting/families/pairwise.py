@@ -1,0 +1,367 @@
+"""What classifiers made of two-class problems share: labels, one against one or one against the rest, votes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.certificates.hulls import Centring
+from mercer.estimators.fitting.families.classifier import Classifier
+from mercer.estimators.fitting.families.dual_machine import DualMachine, takes_samples
+from mercer.estimators.fitting.mixins import ClassifierMethods
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.state import Array, Counts, Flag, Labels, fitted, has_function_per_class
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved
+from mercer.estimators.fitting.reports.coefficients import (
+    Box,
+    allow_for_copies,
+    conclude_support,
+    merged_table,
+    own_table,
+    table_expansion,
+)
+from mercer.estimators.fitting.reports.dual_margins import (
+    PlaneDuals,
+    dual_planes,
+    nearest_points,
+    plane_duals,
+    plane_norms,
+)
+from mercer.places import Gram, gram_for
+from mercer.problems.dual_problem import DualProblem
+from mercer.problems.margins import NearestPoints
+from mercer.problems.multiclass import JointProblem
+from mercer.runtime.available import available_if
+from mercer.runtime.errors import NotSeparableError
+from mercer.runtime.parameters import REGULARIZED, one_of
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import (
+    Data,
+    Floats,
+    Indices,
+    Weights,
+    freeze,
+    host,
+    is_sparse,
+    n_samples,
+    row_blocks,
+    rows_between,
+    take,
+)
+from mercer.samples.coefficient_table import Table
+from mercer.samples.engine import like_input, together
+from mercer.samples.labels import Pair, scores, to_dual_coef, winner, wins
+from mercer.samples.merging import Merged, clashes
+
+
+@dataclass(eq=False, repr=False)
+class PairwiseClassifier(ClassifierMethods, Classifier, DualMachine):
+    """A classifier of several two-class machines; one adds its parameters and its problems."""
+
+    _FITTED = fitted(
+        _per_class_=Flag(),
+        classes_=Labels(against_rest=None, required=True),
+        class_weight_=Array("classes", required=True),
+        n_support_=Counts("classes", "support", required=True, unless="_compression_"),
+        dual_coef_=Array("planes per vector", "support", required=True, unless="_compression_"),
+    )
+
+    _: KW_ONLY
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+
+    @property
+    def _function_per_class(self) -> bool:  # type: ignore[override]  # here a parameter says so
+        return has_function_per_class(self)
+
+    def _check_parameters(self) -> None:
+        one_of("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+
+    def _conclude_pairs(
+        self, fit: Fit, solved: Solutions[DualProblem], box: Box, b: Floats, scales: Floats | None = None
+    ) -> None:
+        """The fitted attributes; `scales` are factors on the solutions' coefficients, one for each task."""
+        table = merged_table(fit.merged, solved)
+        own = own_table(table, fit, box, lambda: solved.largest_ridge)
+        if scales is not None:
+            table, own = (part.with_data(part.data * scales[part.indices]) for part in (table, own))
+        allow_for_copies(self, fit, solved, (table, own), scales)
+        self._conclude_tables(fit, table, own, b)
+        self._conclude_duals(fit, solved, scales)
+
+    def _conclude_tables(self, fit: Fit, table: Table, own: Table, b: Floats) -> None:
+        """The fitted attributes, from coefficients of the merged samples and of the caller's rows for every output."""
+        merged, target = fit.merged, fit.target
+        used = np.flatnonzero(table.lengths)
+        used = used[np.argsort(merged.y[used], kind="stable")]
+        self._per_class_ = self._function_per_class
+        self.classes_ = freeze(target.labels)
+        self.class_weight_ = freeze(target.factor)
+        self.intercept_ = freeze(b)
+        self._expansion_ = table_expansion(fit, table, used, b)
+
+        # From here on in the caller's rows: classes come one after another.
+        codes = merged.y[merged.member]
+        order = np.argsort(codes, kind="stable")
+        order = order[own.lengths[order] > 0]
+        conclude_support(self, fit, order)
+        self.n_support_ = freeze(np.bincount(codes[order], minlength=len(target.labels)).astype(np.int32))
+        self.dual_coef_ = freeze(to_dual_coef(own.take(order), codes[order], target.pairs, len(target.labels)))
+
+    @available_if(takes_samples)
+    @shared_docs
+    def partial_fit(  # type: ignore[override]  # as scikit-learn's classifiers take them
+        self, X: Data, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: Weights = None
+    ) -> Self:
+        """Add samples to those known and train on all of them, from the last solution on.
+
+        %(samples that follow)s
+        y : array of shape (n_samples,)
+            At least two classes must have come by the end of the first call; others may come later.
+        classes : array, optional
+            Labels that are expected; another one in y is refused. `classes_` are those that have come so far.
+        %(given twice)s
+
+        Returns
+        -------
+        self
+        """
+        if classes is not None:
+            unexpected = np.setdiff1d(np.asarray(y).ravel(), np.asarray(classes))
+            if len(unexpected):
+                expected = np.asarray(classes).tolist()
+                raise ValueError(f"y holds {unexpected.tolist()}, which are not among classes={expected}")
+        super().partial_fit(X, y, sample_weight)
+        return self
+
+    # --- prediction ------------------------------------------------------------------------------------------------
+
+    @like_input
+    def decision_function(self, X: Data) -> Floats:
+        """f(x) for two classes; for more, a score per class ("ovr") or a column per pair ("ovo").
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        check_is_fitted(self)
+        if len(self.classes_) == 2 or self._function_per_class or self.decision_function_shape == "ovo":
+            values = self._decision(X)
+            return np.asarray(values[:, 0]) if len(self.classes_) == 2 else values
+        return self._by_class(X, scores)
+
+    @like_input
+    def predict(self, X: Data) -> np.ndarray:
+        """The class of each sample; for several classes the one with most votes, the first of them in a tie, or one
+        against the rest the one with the largest f.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if len(self.classes_) > 2 and not self._function_per_class:
+            values = self._by_class(X, scores if self.break_ties else wins)
+        else:
+            values = self._decision(X)
+        return np.asarray(self.classes_[winner(values)])
+
+    def _by_class(self, X: Data, summed: Callable[[Floats, int], Floats]) -> Floats:
+        """One number per class from the values of its pairs, which are not kept: there may be half a million."""
+        X, k = self._to_decide(X), len(self.classes_)
+        blocks = row_blocks(n_samples(X), 4 * k * (k - 1))
+        parts = [summed(self._values(rows_between(X, some)), k) for some in blocks]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    # --- margins ---------------------------------------------------------------------------------------------------
+
+    def _planes(self) -> list[Pair]:
+        return dual_planes(self)
+
+    def _plane_norms(self) -> Floats:
+        return plane_norms(self)
+
+    def _duals(self, X: Data, codes: Indices) -> list[PlaneDuals] | None:
+        return plane_duals(self, X, codes)
+
+    def nearest_points(self) -> NearestPoints | tuple[NearestPoints, ...]:
+        """The nearest points of the classes' hulls, whose perpendicular bisector the plane is parallel to.
+
+        For a hard margin, or where all slacks are zero, these are the convex hulls; otherwise hulls reduced by the
+        bounds on α, in which no sample counts for more than 2C_i/Σα. With 2-norm slack they are the hulls in a space in
+        which every sample has a coordinate √(1/C_i) of its own, where it has a hard margin.
+
+        Returns
+        -------
+        NearestPoints, or a tuple of them, one per pair, for several classes
+            ``classes``, the labels of the first and of the second point: the positive side's, then the negative side's;
+            ``rows``, the training rows that the coefficients belong to, as in `support_`; ``coefficients``, an array of
+            shape (2, n_rows) with two convex combinations; ``distance``, between the points, in feature space: 2‖w‖/Σα,
+            which is 2ρ if all slacks are zero; and ``points`` of shape (2, n_features), for a linear kernel, else None.
+        """
+        return nearest_points(self)
+
+
+# --- the hard margin --------------------------------------------------------------------------------------------------
+# There is no slack, so that it may not exist, and then the evidence is told. One sample with both labels is found
+# before any kernel is evaluated. The bounds that the solver proves decide all else (solvers/dual/hulls.py).
+
+
+def refuse_both_labels(merged: Merged, n_threads: int) -> None:
+    """Raise if one sample carries two labels: no function separates it from itself."""
+    groups = clashes(merged.samples, merged.y, n_threads)
+    if groups:
+        rows = [merged.rows[np.isin(merged.member, group)] for group in groups]
+        raise NotSeparableError(
+            f"C=inf, the hard margin, does not exist: rows {rows[0][:6].tolist()} hold the same sample with different "
+            f"labels{f', and so do {len(rows) - 1} other groups of rows' if len(rows) > 1 else ''}. Use a finite C, or "
+            "clean the labels",
+            rows=rows,
+        )
+
+
+def centred_place(fit: Fit, bias: Any) -> tuple[Callable[[int], Gram] | None, Centring]:
+    """Where a linear kernel's hulls are found: around the medians, which no outlier moves, so that offsets cancel.
+
+    With a free bias the hulls may lie anywhere. Any other kernel, and rows that are sparse or an engine's, keep the
+    fit's own place.
+    """
+    X, kernel = fit.merged.X, fit.kernel
+    assert kernel is not None
+    recipe = None if fit.precomputed else kernel.recipe()
+    if bias is not True or recipe is None or not recipe.linear or is_sparse(X):
+        return None, Centring()
+    X = np.asarray(host(X), dtype=np.float64)
+    centre = np.median(X, axis=0)
+    centred = X - centre
+    back = centred - X
+    lost = (X - (centred - back)) - (centre + back)  # exactly what rounding took from the difference (Knuth's TwoSum)
+    moved = math.sqrt(recipe.scale * float(np.max(np.sum(lost * lost, axis=1), initial=0.0))) * (1 + 1e-9)
+
+    @lru_cache(maxsize=1)
+    def place(n_threads: int) -> Gram:
+        return gram_for(kernel, together(fit.merged.X, centred)[1], fit.limits.budget, n_threads)
+
+    return place, Centring(moved, math.sqrt(recipe.scale) * float(np.linalg.norm(centre)), X.shape[1])
+
+
+def bias_between(fit: Fit, solved: Solutions[DualProblem]) -> Floats:
+    """b of each task halfway between its support vectors of both classes, in the arithmetic of prediction.
+
+    The solver's b belongs to centred samples. What moving it to the origin rounds is that of w times an offset.
+    """
+    table = merged_table(fit.merged, solved)
+    used = np.flatnonzero(table.lengths)
+    none = np.zeros(len(solved))
+    f = table_expansion(fit, table, used, none)(take(fit.merged.samples, used), fit.limits.n_threads)
+    beta = table.take(used).toarray()
+    return np.array([-0.5 * (f[beta[:, k] > 0, k].min() + f[beta[:, k] < 0, k].max()) for k in range(len(solved))])
+
+
+def refuse_no_margin(fit: Fit, solved: Solutions[DualProblem], solver: str) -> None:
+    """Raise the error that says why there is no margin where one of the tasks has none, or none that is proven.
+
+    Of distinct samples, Gaussian and Laplacian kernels separate any two classes: there hulls that meet to rounding
+    leave the question open.
+    """
+    recipe = None if fit.kernel is None or fit.precomputed else fit.kernel.recipe()
+    separates = recipe is not None and recipe.ending in ("gaussian", "laplacian")
+    for one in solved:
+        proven = math.isfinite(one.certificate.primal) and one.solution.stop_reason != "no margin"
+        if not proven:
+            raise _no_margin(fit, one, separates, solver)
+
+
+def _no_margin(fit: Fit, one: Solved[DualProblem], separates: bool, solver: str) -> NotSeparableError:
+    beta, name, reason = one.solution.beta, one.task.name, one.solution.stop_reason
+    meet = reason == "no margin" and not separates
+    # Of a regularised b the constant feature is part of the space, so that the two sides weigh the same there.
+    through_origin = len(one.task.problem.totals) == 0 and not fit.constant
+    values = (one.certificate.primal, one.certificate.dual)
+    low, high = (math.sqrt(0.5 / value) if value > 0 else math.inf for value in values)
+    weights = [np.maximum(side * beta, 0.0) for side in (1.0, -1.0)]
+    totals = [float(np.abs(beta).sum())] * 2 if through_origin else [float(weight.sum()) for weight in weights]
+    sides = tuple(_combination(fit.merged, one.task.rows, *side) for side in zip(weights, totals, strict=True))
+    sizes = " and ".join(str(len(rows)) for rows, _ in sides)
+    if meet:
+        met = (
+            f"Without b a plane passes through the origin of feature space, which lies in the convex hull of {sizes} "
+            "samples of the two classes, those of the second mirrored"
+            if through_origin
+            else f"Convex combinations of {sizes} samples of the two classes meet in feature space"
+        )
+        text = (
+            f"C=inf, the hard margin, does not exist for {name}: no margin above {high:.3g}, which float64 cannot tell "
+            f"from zero here. {met} (`combinations` of this error). Use a finite C, "
+            f"{'a bias, ' if through_origin else ''}or a richer kernel"
+        )
+    else:
+        plain = "Scale the features, raise gamma"
+        cure = {
+            "max_iter": "Raise max_iter",
+            "max_time": "Raise max_time",
+            "stalled": plain if solver == "auto" else "Use solver='auto'",
+        }
+        text = (
+            f"C=inf, the hard margin: whether {name} can be separated is undecided "
+            f"({reason if reason in cure else 'rounding floor'}): the margin lies between {low:.3g} and {high:.3g}. "
+            f"{cure.get(reason, plain)}, or use a finite C"
+        )
+    return NotSeparableError(text, "not separable" if meet else "undecided", (0.0 if meet else low, high), sides)
+
+
+def _combination(merged: Merged, rows: Indices, weight: Floats, total: float) -> tuple[Indices, Floats]:
+    """The caller's first row of each merged sample that takes part, and its weight as a share of the total."""
+    part = np.flatnonzero(weight)
+    return merged.first[rows[part]], weight[part] / total
+
+
+# --- one problem over all classes -------------------------------------------------------------------------------------
+
+# Whether the multipliers of a sample share its bound.
+_SHARED = {"crammer-singer": True, "weston-watkins": False, "crammer_singer": True, "weston_watkins": False}
+JOINT = tuple(_SHARED)
+
+
+def joint_problem(merged: Merged, C: Floats, n_classes: int, multiclass: str, bias: Any) -> JointProblem:
+    """One problem over all samples and classes; `C` holds one bound per merged sample."""
+    return JointProblem(
+        y=merged.y.astype(np.intp),
+        C=C,
+        n_classes=n_classes,
+        shared=_SHARED[multiclass],
+        shift=float(bias in REGULARIZED),
+        balanced=bias is True,
+    )
+
+
+def joint_table(solved: Solved[JointProblem]) -> Table:
+    """β of every merged sample (row) for every class (column)."""
+    return Table.of_array(solved.solution.beta)
+
+
+def joint_norms(solved: Solved[JointProblem]) -> Any:
+    """‖w_k‖ of each class; of f_2 − f_1 for two classes."""
+    assert solved.solution.u is not None
+    energy = np.sum(outputs(solved.solution.beta.T) * outputs(solved.solution.u.T), axis=1)
+    norms = np.sqrt(np.maximum(energy, 0.0))
+    return float(norms[0]) if len(norms) == 1 else freeze(norms)
+
+
+def outputs(values: Any) -> Any:
+    """A column per class, of coefficients or biases; for two classes the one of f = f_2 − f_1, whose sign decides."""
+    if isinstance(values, Table):
+        return values if values.n_columns > 2 else Table.of_array(outputs(values.toarray().T).T)
+    values = np.asarray(values)
+    return values if len(values) > 2 else values[[1]] - values[[0]]

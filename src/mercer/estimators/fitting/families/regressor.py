@@ -1,0 +1,160 @@
+"""What regression machines of dual problems share: a real target, predictions f(x), several of them for several
+tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.estimators.fitting.families.dual_machine import DualMachine, unit_of_targets
+from mercer.estimators.fitting.mixins import RegressorMethods, ScoresR2
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.machine import Machine
+from mercer.estimators.fitting.pipeline.state import Array, fitted
+from mercer.estimators.fitting.pipeline.task import Solutions, Solved, Task, Tasks
+from mercer.estimators.fitting.reports.coefficients import Bounds
+from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Data, Floats, Indices
+from mercer.samples.checks import codes_of, numbers
+from mercer.samples.engine import like_input
+
+
+class Regressor(RegressorMethods, ScoresR2, Machine):
+    """A machine whose target is one number per sample."""
+
+    _FITTED = fitted(intercept_=Array(1, required=True))
+
+    def _read(self, y: ArrayLike | None) -> tuple[Indices, Floats]:
+        """Codes with which equal (x, y) merge, and the targets of the caller's rows."""
+        target = numbers(y)
+        return codes_of(target), target
+
+    @like_input
+    def predict(self, X: Data) -> Floats:
+        """f(x) of each sample.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        return np.asarray(self._decision(X)[:, 0])
+
+
+class KernelRegressor(Regressor, DualMachine):
+    """A regressor of a dual problem; one adds its parameters and its problem."""
+
+    def _problem(self, fit: Fit, y: Floats, weight: Floats) -> DualProblem:
+        """The problem on samples with these targets and weights, in the order of the rows of K."""
+        raise NotImplementedError
+
+    def _tasks(self, fit: Fit) -> Tasks[DualProblem]:
+        rows = np.arange(len(fit.merged.y))
+        y, weight = fit.target[fit.merged.first], fit.merged.weight
+        problem = self._problem(fit, y, weight)
+        solve = self._solver_for(fit, rows, problem)
+        return Tasks([Task("", problem, solve, rows, unit=unit_of_targets(y, weight))])
+
+    def _conclude(self, fit: Fit, solved: Solutions[DualProblem]) -> None:
+        def box() -> Bounds:
+            one = self._problem(fit, fit.target[:1], np.ones(1))
+            return Bounds(float(one.upper.max()), -float(one.lower.min()))
+
+        self._conclude_outputs(fit, solved, box, np.array([self._bias(solved[0])]))
+        self.n_iter_ = solved[0].solution.steps
+
+    def _remarks(self, fit: Fit, solved: Solutions[DualProblem]) -> Remarks:
+        """Whether C and ε match the size of y."""
+        target = fit.target[fit.merged.first]
+        columns = [target] if target.ndim == 1 else list(target.T)
+        return [remark for y, s in zip(columns, solved, strict=False) for remark in self._remarks_on(fit, y, s)]
+
+    def _remarks_on(self, fit: Fit, y: Floats, solved: Solved[DualProblem]) -> Remarks:
+        problem, solution = solved.task.problem, solved.solution
+        return remarks_on_scale(
+            self,
+            y,
+            solution.beta,
+            (problem.lower, problem.upper),
+            problem.row,
+            lambda: float(np.median(problem.upper) * np.median(np.abs(fit.diagonal))),
+            lambda: solution.u if solution.u is not None else y,
+        )
+
+    def _bias(self, solved: Solved[DualProblem]) -> float:
+        return solved.bias(getattr(self, "bias", True))
+
+
+Remarks = list[tuple[str, type[Warning]]]
+
+# --- does the price match the scale of y? -----------------------------------------------------------------------------
+# C and ε are in the units of y:  |β_i| ≤ C_i,  f(x_i) = Σ_j β_j k(x_i, x_j) + b.  A single sample moves f by at most
+# C·k(x, x) at its own place. Where that is small against the spread of y, and β is at its bound wherever it is not
+# zero, f cannot follow y, however certified: targets in the thousands with C = 1 give R² of about 0. The other way
+# round, where all of y fits into the tube, f is a constant.
+
+# A spread of y within this factor of 1 is not what is wrong: there a small C, or a wide tube, is meant.
+_USUAL_FACTOR = 5.0
+_QUARTILES_APART = 1.349  # standard deviations of a normal distribution
+
+
+def remarks_on_scale(
+    machine: Machine,
+    y: Floats,
+    beta: Floats,
+    box: tuple[Floats, Floats],
+    sample: Indices,
+    pull: Callable[[], float],
+    u: Callable[[], Floats],
+) -> Remarks:
+    """What the user should be told.
+
+    `sample` is that of each variable, `pull` how far a sample of usual length and weight can move f, and u = f − b.
+    """
+    n, (lower, upper) = len(y), box
+    inside = (beta > lower) & (beta < upper) & (beta != 0)
+    few = max(2, 0.01 * n)  # free samples that are too few for f to follow y: those that fix b, or one in a hundred
+    # Fewer than twenty samples may all be at their bound without anything being wrong. A sample has at most two
+    # variables, and quartiles take as long as the steps of a small solve.
+    if n < 20 or np.count_nonzero(inside) > 2 * few or not np.isfinite(upper).all():
+        return []
+    spread = _spread(y)
+    if spread == 0 or not np.isfinite(spread):
+        return []
+    n_free, n_used = len(np.unique(sample[inside])), len(np.unique(sample[beta != 0]))
+    epsilon = getattr(machine, "epsilon", None)
+    if n_used == 0 and epsilon and spread < 1 / _USUAL_FACTOR:
+        text = (
+            f"all of y lies inside the tube of epsilon={epsilon:g}, so that f is a constant: half of y lies within "
+            f"{spread * _QUARTILES_APART:.2g}. Standardise y (sklearn.compose.TransformedTargetRegressor), or use "
+            f"{_scaled(machine, spread)}"
+        )
+        return [(text, UserWarning)]
+    # A fifth of the samples at their bound is enough to speak of: NuSVR keeps the share 1 − ν of them inside its tube.
+    if n_free > few or n_used - n_free < 0.2 * n or spread < _USUAL_FACTOR or pull() >= spread:
+        return []
+    reached = _spread(u())
+    if reached >= 0.5 * spread:
+        return []
+    count = f"all {n:,}" if n_used == n else f"{n_used:,} of {n:,}"
+    text = (
+        f"{count} samples end at their bound, so that f hardly follows y: its spread is {reached:.2g}, that of y "
+        f"{spread:.2g}. The price of errors is too small for targets of this size. Standardise y "
+        f"(sklearn.compose.TransformedTargetRegressor), or use {_scaled(machine, spread)}"
+    )
+    return [(text, UserWarning)]
+
+
+def _spread(values: Floats) -> float:
+    """A standard deviation that outliers do not change: from the quartiles."""
+    low, high = np.percentile(values, [25, 75])
+    return float(high - low) / _QUARTILES_APART
+
+
+def _scaled(machine: Machine, spread: float) -> str:
+    """The parameters that do for y what those given would do for y/spread."""
+    theta, epsilon = getattr(machine, "theta", None), getattr(machine, "epsilon", None)
+    price = f"C={machine.C * spread:.2g}" if theta is None else f"theta={theta / spread:.2g}"
+    return f"{price} and epsilon={epsilon * spread:.2g}" if epsilon else price

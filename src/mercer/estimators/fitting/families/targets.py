@@ -1,0 +1,172 @@
+"""Targets of least squares as numbers, and classifiers that fit ±1 for each class against all others."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import MultiOutputMixin
+
+from mercer.estimators.fitting.families.classifier import OneAgainstRest
+from mercer.estimators.fitting.mixins import ClassifierMethods, MachineMethods, ScoresR2
+from mercer.estimators.fitting.pipeline.machine import CERTIFIED, KernelChoice, Machine
+from mercer.estimators.fitting.pipeline.state import Flag, fitted
+from mercer.samples.arrays import Data, Floats, Indices, freeze
+from mercer.samples.checks import outputs
+from mercer.samples.engine import like_input
+from mercer.samples.labels import class_weights, codes_among, read_labels, signs
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """One column of numbers per output, and what else was learnt from y."""
+
+    Y: Floats
+    flat: bool = False  # whether y was a plain list of numbers
+    classes: Any = None
+    codes: Any = None  # each sample's class
+    factor: Any = None  # each class's, on the weights of its samples
+
+
+@dataclass(eq=False, repr=False)
+class OutputsMachine(MachineMethods, Machine):
+    """A machine with one column of targets per output; it adds how targets are read and what they leave."""
+
+    _FITTED = CERTIFIED
+
+    _: KW_ONLY
+    max_time: float | None = None
+    kernel: KernelChoice = "rbf"
+    degree: int = 3
+    gamma: float | str = "scale"
+    coef0: float = 0.0
+    bias: bool = True
+    cache_size: float = 1000
+
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
+        """y as numbers; `classes` are those known before."""
+        raise NotImplementedError
+
+    def _conclude_targets(self, target: Targets) -> None:
+        """Fitted attributes that come from y alone."""
+        raise NotImplementedError
+
+    def _merge_codes(self, target: Targets) -> Any:
+        """Equal where samples with these targets may be merged; None: all of them."""
+        return None
+
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        target = self._targets(y)
+        return self._merge_codes(target), target
+
+
+class SeveralOutputs(MultiOutputMixin, ScoresR2, OutputsMachine):  # type: ignore[misc]  # scikit-learn is untyped
+    """A regressor of one output or several."""
+
+    _FITTED = fitted(_flat_=Flag(required=True))
+
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
+        return Targets(*outputs(y))
+
+    def _conclude_targets(self, target: Targets) -> None:
+        self._flat_ = target.flat
+
+    @like_input
+    def predict(self, X: Data) -> Floats:
+        """f(x) for each sample, one column per output if y had two dimensions.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`.
+        """
+        values = self._decision(X)
+        return values[:, 0] if self._flat_ else values
+
+
+class SignClassifier(ClassifierMethods, OneAgainstRest, OutputsMachine):
+    """A classifier that fits ±1: one output per class, or one for two classes."""
+
+    def _read(self, y: ArrayLike | None) -> tuple[Indices | None, Any]:
+        return OutputsMachine._read(self, y)
+
+    def _targets(self, y: ArrayLike | None, classes: np.ndarray | None = None) -> Targets:
+        """±1 for each class; `classes` are those known before."""
+        if classes is None:
+            classes, codes = read_labels(y)
+        else:
+            codes = codes_among(classes, y)
+        return Targets(signs(codes, len(classes)), classes=classes, codes=codes)
+
+    def _weigh(self, target: Targets, codes: Indices, weight: Floats) -> tuple[Floats, Targets]:
+        class_weights(None, target.classes, codes, weight)  # every class needs weight
+        return weight, target
+
+    def _conclude_targets(self, target: Targets) -> None:
+        self.classes_ = freeze(target.classes)
+
+
+# --- streams: all that is to be known of targets is known after the first samples, or the first pass -----------------
+
+
+class StreamNumbers:
+    """Numbers, as many in every chunk as in the first.
+
+    `read` makes numbers of a chunk's targets, a row for each sample, and `encode` of these a column for each output.
+    `settle` says what was learnt so far, with a Y of no rows: later chunks must agree with it.
+    """
+
+    def __init__(self) -> None:
+        self._known: Targets | None = None
+
+    def read(self, y: ArrayLike) -> Floats:
+        Y, flat = outputs(y)
+        if self._known is None:
+            self._known = Targets(Y[:0], flat)
+        if (self._known.flat, self._known.Y.shape[1]) != (flat, Y.shape[1]):
+            raise ValueError(f"y has shape {np.shape(y)}, unlike the chunks before it")
+        return Y
+
+    def settle(self) -> Targets:
+        assert self._known is not None
+        return self._known
+
+    def encode(self, Y: Floats) -> Floats:
+        return Y
+
+
+class StreamLabels:
+    """Labels, which travel as numbers until all classes are known."""
+
+    def __init__(self) -> None:
+        self._seen: Any = None
+        self._classes: Any = None
+
+    def read(self, y: ArrayLike) -> Floats:
+        labels = np.asarray(y)
+        if labels.ndim != 1:
+            raise ValueError(f"y has shape {labels.shape}; labels must be one-dimensional")
+        if labels.dtype.kind not in "biuf" or not np.isfinite(labels).all():
+            raise ValueError("the labels of a stream must be finite numbers; encode strings first")
+        if self._classes is None:
+            self._seen = np.union1d(labels[:0] if self._seen is None else self._seen, labels)
+        else:
+            unknown = labels[~np.isin(labels, self._classes)]
+            if len(unknown):
+                raise ValueError(
+                    f"label {unknown[0]!r} was not among the first samples, whose classes are {self._classes.tolist()}"
+                    "; give a callable that returns a fresh iterator, so that all labels can be seen first"
+                )
+        return labels.astype(np.float64)[:, None]
+
+    def settle(self) -> Targets:
+        self._classes = read_labels(self._seen)[0]
+        return Targets(signs(np.empty(0, dtype=np.intp), len(self._classes)), classes=self._classes)
+
+    def encode(self, Y: Floats) -> Floats:
+        return signs(np.searchsorted(self._classes, Y[:, 0]), len(self._classes))
+
+
+StreamTargets = StreamNumbers | StreamLabels

@@ -1,0 +1,113 @@
+"""Spec of an attribute whose value is one of several dataclasses, checked by the annotations of its fields.
+
+columns_=ListOf(OneOf(Numbers, Levels, Dates))
+probabilities_=OneOf(ClassProbabilities, curves=OneOf(Sigmoids, Steps))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, get_type_hints
+
+import numpy as np
+
+from mercer.estimators.fitting.pipeline.state import AttributeSpec, Predicate, expect
+from mercer.kernels import Kernel
+from mercer.samples.arrays import Floats, Indices
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OneOf(AttributeSpec):
+    classes: Mapping[str, type]
+    parts: Mapping[str, AttributeSpec]
+    or_none: bool
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        if self.or_none and value is None:
+            return {name: None}
+        plain: dict[str, Any] = {"kind": type(value).__name__}
+        for part, spec in self._specs(type(value)).items():
+            plain |= spec.to_plain(part, getattr(value, part))
+        return {name: plain}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        plain = parts[name]
+        if self.or_none and plain is None:
+            return None
+        expect(isinstance(plain, dict) and plain.get("kind") in self.classes, f"{name} is of no known kind")
+        found = self.classes[plain["kind"]]
+        specs = self._specs(found)
+        expect(plain.keys() == {"kind", *specs}, f"{plain['kind']} is written with {', '.join(specs)}")
+        values = {part: spec.from_plain(part, plain, model) for part, spec in specs.items()}
+        _check_parts(name, specs, values, model)
+        return found(**values)
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        if self.or_none and value is None:
+            return
+        expect(self.classes.get(type(value).__name__) is type(value), f"{name} is of no known kind")
+        _check_parts(name, self._specs(type(value)), vars(value), model)
+        if hasattr(value, "check"):
+            value.check(name)
+
+    def _specs(self, cls: Any) -> dict[str, AttributeSpec]:
+        """Specs of the fields of one of the dataclasses, in their order."""
+        hints = get_type_hints(cls)
+        return {
+            one.name: self.parts[one.name] if one.name in self.parts else _spec_by_annotation(hints[one.name])
+            for one in fields(cls)
+        }
+
+
+def OneOf(*classes: type, or_none: bool = False, required: bool = False, **parts: AttributeSpec) -> AttributeSpec:
+    """A value of one of some dataclasses, as a dictionary of its fields and, under "kind", the name of its class.
+
+    Each field is held to the type that its class annotates, before a value is made; the `parts` are specs of fields
+    whose annotation does not say enough. If a dataclass has a method `check(name)`, it is called too.
+    """
+    return _OneOf(classes={cls.__name__: cls for cls in classes}, parts=parts, or_none=or_none, required=required)
+
+
+def _check_parts(name: str, specs: Mapping[str, AttributeSpec], values: Mapping[str, Any], model: Any) -> None:
+    for part, spec in specs.items():
+        spec.check(f"{part} of {name}", values[part], model)
+
+
+def _spec_by_annotation(hint: Any) -> AttributeSpec:
+    if hint is Any:
+        return AttributeSpec()
+    if isinstance(hint, type) and is_dataclass(hint):
+        return OneOf(hint)
+    told, holds = _ANNOTATIONS[hint]
+    return Predicate(must=f"be {told}", holds=lambda value, _: holds(value))
+
+
+def _is_finite_float(value: Any) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
+def _is_int_list(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"
+
+
+# Annotations of fields, in words, and as tests. `Any` is for values that a check of the model looks at.
+_ANNOTATIONS: Final[dict[Any, tuple[str, Callable[[Any], bool]]]] = {
+    str: ("str", lambda value: type(value) is str),
+    bool: ("bool", lambda value: type(value) is bool),
+    int: ("int", lambda value: type(value) is int and value >= 0),
+    float: ("float", _is_finite_float),
+    tuple[str, ...]: (
+        "tuple[str, ...]",
+        lambda value: isinstance(value, tuple) and all(type(item) is str for item in value),
+    ),
+    tuple[float, ...]: (
+        "tuple[float, ...]",
+        lambda value: isinstance(value, tuple) and all(map(_is_finite_float, value)),
+    ),
+    Floats: ("Floats", lambda value: isinstance(value, np.ndarray) and value.dtype == np.float64),
+    Indices: ("Indices", _is_int_list),
+    Indices | None: ("Indices or None", lambda value: value is None or _is_int_list(value)),
+    Kernel: ("Kernel", lambda value: isinstance(value, Kernel)),
+}

@@ -1,0 +1,98 @@
+"""What a fit tells: a line a second for people, scikit-learn's callbacks for programs, warnings at the user's line."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from numpy.typing import ArrayLike
+from sklearn import callback
+from sklearn.callback import CallbackSupportMixin as CallbackSupport
+
+from mercer import _core
+from mercer.runtime.errors import warn_user
+from mercer.runtime.progress import Pace, Reporter
+from mercer.samples.arrays import Data
+from mercer.solvers.solution import Report
+
+__all__ = ["CallbackSupport", "Progress", "warn_user", "with_callbacks"]
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def with_callbacks(method: Method) -> Method:
+    """scikit-learn's decorator of a `fit` that callbacks watch, with the type of the method."""
+    decorated: Method = callback.with_callbacks(method)
+    return decorated
+
+
+class Progress:
+    """The reports of one fit, which has `n_tasks` sub-problems."""
+
+    def __init__(self, estimator: Any, verbose: bool, n_tasks: int, X: Data, y: ArrayLike | None) -> None:
+        self._estimator = estimator
+        self._reporter = Reporter(verbose)
+        self._n_tasks, self._done = n_tasks, 0
+        self._root: Any = None
+        self._task: Any = None
+        self._step: Any = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._root = estimator._init_callback_context(max_subtasks=n_tasks)
+            self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+
+    @property
+    def watched(self) -> bool:
+        """Whether callbacks follow the fit; they expect one sub-problem after the other."""
+        return self._root is not None
+
+    def begin(self, name: str) -> Report:
+        """A sub-problem starts; the solver calls what is returned before each of its outer steps."""
+        if self._root is not None:
+            self._task = self._root.subcontext(task_name=name or "solve", max_subtasks=None)
+            self._task.call_on_fit_task_begin(estimator=self._estimator)
+        return partial(self._report, f"{name}: " if name and self._n_tasks > 1 else "", Pace(time.monotonic()))
+
+    def end(self) -> None:
+        """The sub-problem is solved."""
+        self._done += 1
+        if self._task is not None:
+            self._end_step()
+            self._task.call_on_fit_task_end(estimator=self._estimator)
+            self._task = None
+
+    def close(self, X: Data, y: ArrayLike | None, trained: Any) -> None:
+        """The fit is over, and this is what it reached."""
+        self._reporter.close(_reached(trained))
+        if self._root is not None:
+            self._root.call_on_fit_task_end(estimator=self._estimator, X=X, y=y)
+
+    def _report(self, name: str, pace: Pace, words: Callable[[], str], missed: float = math.nan) -> None:
+        _core.check_stop()
+        if self._task is not None:
+            self._end_step()
+            self._step = self._task.subcontext(task_name="step")
+            # Whoever wants to know how far the solver is calls it now: later it would tell what is reached then.
+            self._step.call_on_fit_task_begin(estimator=self._estimator, metadata={"reached": words})
+        if self._reporter.is_due:
+            share = pace.share(time.monotonic(), missed)
+            if self._n_tasks > 1:  # all take the same time, as far as is known
+                share = min(1.0, (self._done + (share or 0.0)) / self._n_tasks) or None
+            self._reporter.tell(name + words(), share)
+
+    def _end_step(self) -> None:
+        if self._step is not None:
+            self._step.call_on_fit_task_end(estimator=self._estimator)
+            self._step = None
+
+
+def _reached(trained: Any) -> str:
+    """The last line about a fit."""
+    support, proof = getattr(trained, "support_", None), getattr(trained, "certificate_", None)
+    words = [] if support is None else [f"{len(support):>7,} support vectors"]
+    if proof is not None:
+        words.append(f"violation {proof.violation:.3e}  gap  {proof.gap:.3e}")
+    return "  ".join([*words, getattr(trained, "stop_reason_", "done")])

@@ -1,0 +1,473 @@
+"""The language in which a class declares what its fit leaves: one `AttributeSpec` for each fitted attribute.
+
+    class Ball(Machine):
+        _FITTED = fitted(radius_=Number(), centre_=Array("features"), kernel_=BoundKernel(required=True))
+
+A class adds to what its ancestors declare. The name of a size stands for a number that the model itself tells; None
+stands for any (`_SIZES`). What is `required` must be in every file. The rest is what only some fits leave, or models
+that came from another program lack.
+
+The declaration is written once, in the class that has the attribute, and everything else reads it:
+
+    pipeline/class_spec.py            ClassSpec: _FITTED of a class and its ancestors, with checks of several attributes
+    files/mercer_file/model_file.py   which attributes a file holds, and in which form; what a file may set
+    files/scikit/table.py             ClassSpecs of scikit-learn's classes, which cannot carry a declaration
+    pickles                           what is not pickled (`Unsaved`), and which arrays are read-only afterwards
+    compression, tests of fits        which attributes a machine must have, and check_state of what a fit has left
+
+`to_plain` and `from_plain` turn a value into what a file holds and back: numbers, text, lists, dictionaries, arrays,
+kernels and estimators, which files/mercer_file/description.py writes as JSON. A new estimator therefore needs no line
+in files/. Checksums tell damage from health, not an honest writer from a dishonest one. The checks here are for the
+second: no file can set an attribute that is not declared, and every count and shape that prediction relies on has to
+agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from mercer.certificates.certificate import Certificate
+from mercer.certificates.table import CertificateTable
+from mercer.kernels import Kernel
+from mercer.places.expansion import Expansion
+from mercer.runtime.errors import ModelFormatError
+from mercer.samples.arrays import is_sparse
+from mercer.samples.labels import n_planes
+
+Size = str | int | None
+# Named sizes of a fitted model.
+_SIZES: Final[dict[str, Callable[[Any], Any]]] = {
+    "features": lambda model: getattr(model, "n_features_in_", None),
+    "classes": lambda model: len(model.classes_),
+    "outputs": lambda model: (
+        len(model._expansion_.b)
+        if hasattr(model, "_expansion_")
+        else n_planes(len(model.classes_), against_rest=True)
+        if hasattr(model, "classes_")
+        else 1
+    ),
+    "vectors": lambda model: model._expansion_.coefficients.shape[0],
+    "support": lambda model: len(model.support_),
+    "samples": lambda model: model.shape_fit_[0],
+    # Coefficients of a support vector of several classes: one against each other class, or one for every class.
+    "planes per vector": lambda model: (
+        len(model.classes_) if len(model.classes_) > 2 and has_function_per_class(model) else len(model.classes_) - 1
+    ),
+    # Numbers in an iterate of stochastic descent; of w, one for each feature, and one more if fitted with a bias.
+    "directions": lambda model: (
+        model._expansion_.coefficients.shape[0]
+        if hasattr(model, "_expansion_")
+        else model.n_features_in_ + int(np.shape(model._theta_)[-1:] == (model.n_features_in_ + 1,))
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeSpec:
+    """One fitted attribute: its form in a file, and the checks that a value must pass.
+
+    The base class takes any value as it is; a check of the whole class has to look at it.
+    """
+
+    required: bool = False
+    needs: str = ""  # another attribute, without which there must not be this one
+    unless: str = ""  # another attribute, which a model may have instead of this one
+    needed_by: str = ""  # a parameter that cannot be true where this attribute is absent or None
+    kept: bool = False  # stays true of a machine that `mercer.compress` has put on fewer vectors
+
+    @property
+    def holds_estimators(self) -> bool:
+        """Return True if the value is an estimator, or a list of estimators, that predicts for this model."""
+        return False
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        """Names of the entries that stand for the attribute in a file."""
+        return (name,)
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        """Entries of a file, by these names."""
+        return {name: value}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        """Make the value of the entries of a file; the inverse of `to_plain`."""
+        return parts[name]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        """Raise ModelFormatError if `value` cannot be this attribute of the model."""
+
+
+def fitted(*others: Mapping[str, AttributeSpec], **specs: AttributeSpec) -> Mapping[str, AttributeSpec]:
+    """Declare the fitted attributes of a class by name, those of other declarations first."""
+    return MappingProxyType({name: spec for one in (*others, specs) for name, spec in one.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Array(AttributeSpec):
+    shape: tuple[Size, ...]
+    sparse: bool = False
+    nan: bool = False
+    flat: bool = False
+    kinds: str = ""
+    single: bool = False
+    or_none: bool = False
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        if (self.or_none and value is None) or (self.single and is_number(value)):
+            return
+        wanted = [_size(size, model) for size in self.shape]
+        if self.flat and getattr(value, "ndim", 0) == 1:
+            wanted = wanted[:1]
+        if self.kinds:
+            whole = isinstance(value, np.ndarray) and value.dtype.kind in self.kinds and _has_shape(value, wanted)
+        else:
+            precise = is_sparse(value) or getattr(value, "dtype", None) == np.float64
+            whole = precise and _is_numbers(value, wanted, self.sparse, self.nan)
+        told = " × ".join("any" if size is None else str(size) for size in wanted)
+        expect(whole, f"{name} must be {told} {'values' if self.kinds else 'numbers'}")
+
+
+def Array(*shape: Size, **options: Any) -> AttributeSpec:
+    """Finite numbers of a shape, float64, of which the `options` allow more.
+
+    `sparse` ones are a CSR matrix, which may be float32. NaN says that there is no number (`nan`). A matrix of one
+    output may be a list (`flat`), or be one number for all (`single`), or None (`or_none`). With `kinds`, it may hold
+    any values of dtypes of these kinds: what scikit-learn leaves.
+    """
+    return _Array(shape=shape, **options)
+
+
+@dataclass(frozen=True)
+class IndexArray(AttributeSpec):
+    """Indices, of training samples or of something else, of which there are as many as `below` says, or any."""
+
+    below: Size = None
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        end = _size(self.below, model)
+        expect(_is_indices(value, end), f"{name} must be indices" + ("" if end is None else f" below {end}"))
+
+
+@dataclass(frozen=True)
+class Counts(AttributeSpec):
+    """Number of items in each of some groups; they add up to `total`."""
+
+    groups: Size = None
+    total: Size = None
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        groups, total = _size(self.groups, model), _size(self.total, model)
+        expect(_is_indices(value, total + 1 if isinstance(total, int) else total), f"{name} must hold counts")
+        expect(len(value) == groups, f"{name} must have one count for each of {groups} groups")
+        expect(int(value.sum()) == total, f"{name} must add up to {total}")
+
+
+@dataclass(frozen=True)
+class Number(AttributeSpec):
+    """A finite number; several outputs may have one each. Not `finite`, it may be whole, NaN or infinite."""
+
+    or_none: bool = False
+    per_output: bool = False
+    finite: bool = True
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        if self.per_output and isinstance(value, np.ndarray):
+            Array("outputs").check(name, value, model)
+            return
+        whole = isinstance(value, float) and bool(np.isfinite(value)) if self.finite else is_number(value)
+        told = "a finite number" if self.finite else "a number"
+        expect(whole or (self.or_none and value is None), f"{name} must be {told}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicate(AttributeSpec):
+    """Values for which something `holds`, of the value and the model."""
+
+    must: str
+    holds: Callable[[Any, Any], bool]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        expect(self.holds(value, model), f"{name} must {self.must}")
+
+
+Flag = partial(Predicate, must="be true or false", holds=lambda value, _: isinstance(value, bool))
+Text = partial(Predicate, must="be text", holds=lambda value, _: isinstance(value, str))
+BoundKernel = partial(Predicate, must="be a kernel", holds=lambda value, _: isinstance(value, Kernel))
+Parameters = partial(
+    Predicate, must="be parameters", holds=lambda value, _: isinstance(value, dict) and _is_text(value)
+)
+Shape = partial(
+    Predicate,
+    must="be the shape of the training samples",
+    holds=lambda value, _: isinstance(value, tuple) and value != () and all(type(n) is int and n >= 0 for n in value),
+)
+Names = partial(
+    Predicate,
+    must="have a name for each feature",
+    holds=lambda value, model: getattr(value, "shape", None) == (_size("features", model),) and _is_text(value),
+)
+
+
+def Count(several: bool = False, **whether: Any) -> AttributeSpec:
+    """A number of something: of steps, perhaps of each problem's."""
+    return Predicate(must="be a count", holds=lambda n, _: is_count(n) or (several and _is_indices(n, None)), **whether)
+
+
+@dataclass(frozen=True)
+class ListOf(AttributeSpec):
+    """A list whose items have one spec; items may be None where `or_none` says so."""
+
+    spec: AttributeSpec
+    count: Size = None
+    or_none: bool = False
+
+    @property
+    def holds_estimators(self) -> bool:
+        return self.spec.holds_estimators
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: [self.spec.to_plain(name, item)[name] for item in value]}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        expect(isinstance(parts[name], list), f"{name} must be a list")
+        return [self.spec.from_plain(name, {name: item}, model) for item in parts[name]]
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        count = _size(self.count, model)
+        whole = isinstance(value, list) and (count is None or len(value) == count)
+        expect(whole, f"{name} must be a list" + ("" if count is None else f" of {count}"))
+        for number, item in enumerate(value):
+            if not (self.or_none and item is None):
+                self.spec.check(f"{name}[{number}]", item, model)
+
+
+@dataclass(frozen=True)
+class Labels(AttributeSpec):
+    """The classes, with as many outputs as there are planes between them; None asks the model for which.
+
+    Of a model that has no outputs of its own, scikit-learn's, they are counted `alone`.
+    """
+
+    against_rest: bool | None = True
+    alone: bool = False
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        whole = isinstance(value, np.ndarray) and value.ndim == 1 and len(value) > 1
+        expect(whole, f"{name} must be two classes or more")
+        if self.alone:
+            return
+        against_rest = has_function_per_class(model) if self.against_rest is None else self.against_rest
+        wanted, found = n_planes(len(value), against_rest), _size("outputs", model)
+        expect(found == wanted, f"{len(value)} classes make {wanted} outputs, not {found}")
+
+
+@dataclass(frozen=True)
+class Vectors(AttributeSpec):
+    """Samples, as many as `count` says: numbers, strings, or None or nothing where a kernel matrix was given."""
+
+    count: Size = None
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        if value is None or (isinstance(value, np.ndarray) and value.size == 0):
+            return
+        check_vectors(name, value, _size(self.count, model), _size("features", model))
+
+
+@dataclass(frozen=True)
+class Proof(AttributeSpec):
+    """A certificate."""
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        return name, f"{name}.parts"
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value.parts, CertificateTable):
+            return {name: value.to_dict()}
+        plain = {**replace(value, parts=(), b=()).to_dict(), "parts": value.parts.told()}
+        return {name: plain, f"{name}.parts": value.parts.to_array()}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        plain, numbers = parts[name], parts.get(f"{name}.parts")
+        if numbers is None:
+            return Certificate.from_dict(plain)
+        table = CertificateTable.from_file(numbers, plain["parts"])
+        return replace(Certificate.from_dict({**plain, "parts": ()}), parts=table, b=tuple(table.b.ravel().tolist()))
+
+
+@dataclass(frozen=True)
+class Function(AttributeSpec):
+    """The expansion that predicts; its kernel is the model's."""
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        return tuple(f"expansion.{part.name}" for part in fields(Expansion) if part.name != "kernel")
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {key: getattr(value, key.partition(".")[2]) for key in self.keys(name)}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        BoundKernel().check("kernel_", getattr(model, "kernel_", None), model)
+        return Expansion(kernel=model.kernel_, **{key.partition(".")[2]: value for key, value in parts.items()})
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        b, coefficients = value.b, value.coefficients
+        expect(_is_numbers(b, [None]) and len(b) > 0, "b must be a list of finite numbers")
+        whole = _is_numbers(coefficients, [None, len(b)], sparse=True)
+        expect(whole, f"the coefficients must be a matrix of finite numbers with {len(b)} columns, one for each b")
+        count, accepts = coefficients.shape[0], value.kernel.accepts
+        if accepts == "gram":
+            expect(value.vectors is None, "a precomputed kernel has no support vectors")
+            expect(_is_indices(value.columns, value.n_columns), "columns must be indices of training samples")
+            expect(len(value.columns) == count, f"there are {len(value.columns)} columns for {count} coefficients")
+            return
+        expect(value.columns is None, "only a precomputed kernel has columns")
+        if (accepts == "sequences") != isinstance(value.vectors, list):  # the text of a tree of kernels takes time
+            raise ModelFormatError(f"{value.kernel} does not take such vectors")
+        check_vectors("the support vectors", value.vectors, count, _size("features", model))
+
+
+@dataclass(frozen=True)
+class NestedEstimator(AttributeSpec):
+    """A fitted estimator, or one of a few `words` in its place; it must have the `methods`."""
+
+    methods: tuple[str, ...] = ()
+    words: tuple[str | None, ...] = ()
+
+    @property
+    def holds_estimators(self) -> bool:
+        return True
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        if (value is None or isinstance(value, str)) and value in self.words:
+            return
+        expect(hasattr(value, "get_params") and not isinstance(value, type), f"{name} must be an estimator")
+        for method in self.methods:
+            expect(hasattr(value, method), f"{name} is a {type(value).__name__}, which cannot {method}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Record(AttributeSpec):
+    made_by: Callable[..., Any]
+    parts: Mapping[str, AttributeSpec]
+    several: bool
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: [_public(one) for one in value] if self.several else _public(value)}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        if self.several:
+            return tuple(self.made_by(**one) for one in parts[name])
+        return self.made_by(**parts[name])
+
+    def check(self, name: str, value: Any, model: Any) -> None:
+        for one in value if self.several else (value,):
+            for part, spec in self.parts.items():
+                spec.check(f"{name}.{part}", getattr(one, part), model)
+            if hasattr(one, "check"):
+                one.check(name)
+
+
+def Record(made_by: Callable[..., Any], several: bool = False, **parts: AttributeSpec) -> AttributeSpec:
+    """A value of a dataclass, or several of them in a tuple, as a dictionary of its fields.
+
+    The `parts` are specs of fields whose sizes the model tells. If the dataclass has a method `check(name)`, it is
+    called too.
+    """
+    return _Record(made_by=made_by, several=several, parts=parts)
+
+
+def _public(value: Any) -> dict[str, Any]:
+    """The fields of a record; what begins with an underscore, such as training samples, is not for files."""
+    return {name: part for name, part in vars(value).items() if not name.startswith("_")}
+
+
+@dataclass(frozen=True)
+class Unsaved(AttributeSpec):
+    """An attribute that no file holds: it has the training samples, or follows from the other attributes.
+
+    Pickles hold it unless `pickled` is False.
+    """
+
+    pickled: bool = True
+
+    def keys(self, name: str) -> tuple[str, ...]:
+        return ()
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {}
+
+
+def _size(size: Size, model: Any) -> Any:
+    """A size in numbers, by a word of `_SIZES` or an attribute of the model that is a count or has that length.
+
+    None stands where any will do, −1, which nothing has, where the model does not tell.
+    """
+    if not isinstance(size, str):
+        return size
+    found: Any = _SIZES[size](model) if size in _SIZES else getattr(model, size, None)
+    if is_count(found):
+        return int(found)
+    return len(found) if isinstance(found, list) or getattr(found, "ndim", 0) == 1 else -1
+
+
+def is_count(value: Any, below: int = 2**63) -> bool:
+    """Return True for a whole number from 0 on."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < below
+
+
+def is_number(value: Any) -> bool:
+    """Return True for a real number, NaN and infinity among them."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _has_shape(value: Any, shape: list[Any]) -> bool:
+    return value.ndim == len(shape) and all(
+        wanted is None or found == wanted for found, wanted in zip(value.shape, shape, strict=True)
+    )
+
+
+def _is_numbers(value: Any, shape: list[Any], sparse: bool = False, nan: bool = False) -> bool:
+    data = value.data if sparse and is_sparse(value) else value
+    if not (isinstance(data, np.ndarray) and data.dtype.kind == "f" and _has_shape(value, shape)):
+        return False
+    return bool((np.isfinite(data) | (nan & np.isnan(data))).all())
+
+
+def _is_indices(value: Any, end: Any) -> bool:
+    if not (isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i"):
+        return False
+    return bool((value >= 0).all()) and (end is None or (type(end) is int and bool((value < end).all())))
+
+
+def _is_text(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def check_vectors(name: str, value: Any, count: Any, n_features: Any) -> None:
+    if isinstance(value, list):
+        expect(_is_text(value), f"{name} must be strings")
+        expect(count is None or len(value) == count, f"there must be {count} of {name}, not {len(value)}")
+    else:
+        told = f"{name} must be a matrix of finite numbers, {count} × {n_features}"
+        expect(_is_numbers(value, [count, n_features], sparse=True), told)
+
+
+def has_function_per_class(model: Any) -> bool:
+    """Return True if the fit has a function for each of several classes, not for each pair, whatever was set since."""
+    known = vars(model)
+    return bool(known["_per_class_"] if "_per_class_" in known else known.get("multiclass", "ovo") != "ovo")
+
+
+def expect(holds: bool, otherwise: str) -> None:
+    """Raise ModelFormatError unless it holds."""
+    if not holds:
+        raise ModelFormatError(otherwise)
+
+
+def chosen_of(model: Any) -> Any:
+    """The estimator that a fitted search has chosen, `TunedSVC` or scikit-learn's; any other model itself."""
+    return getattr(model, "__dict__", {}).get("best_estimator_", model)

@@ -1,0 +1,188 @@
+"""What a machine keeps for its next training: the solution, by sample, and the training samples themselves.
+
+A sample is recognised by a 64-bit hash of its values together with its target, as in merging. A start for the solver
+is only a start: were two samples confused, the solution would be the same and merely take a few steps longer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats, Indices, freeze, host, is_sparse, matrix_part, stack, take
+from mercer.samples.engine import PlacedSamples
+from mercer.samples.merging import Merged, hash_samples
+from mercer.solvers.solution import Solution
+
+Keys = NDArray[np.uint64]
+
+# Odd multipliers that spread small numbers over 64 bits (Knuth's golden ratio, and splitmix64's first).
+_OF_TARGET, _OF_COPY = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """The samples trained on, in the order in which they came; never the caller's own memory."""
+
+    X: Any
+    y: Any
+    weight: Floats
+
+    @classmethod
+    def of(cls, X: Any, y: Any, weight: Floats) -> TrainingSet:
+        return cls(_own(X), None if y is None else freeze(np.array(y)), freeze(weight.copy()))
+
+    def followed_by(self, X: Any, y: Any, weight: Floats) -> tuple[Any, Any, Floats]:
+        """These samples and then those."""
+        targets = None if self.y is None else _joined(self.y, np.asarray(y))
+        return freeze(stack(self.X, X)), targets, np.concatenate([self.weight, weight])
+
+    def without(self, indices: Any, square: bool) -> tuple[Any, Any, Floats]:
+        """The samples that are left without those at these places; X is `square` if it is a kernel matrix."""
+        n = len(self.weight)
+        given = np.atleast_1d(np.asarray(indices))
+        if given.dtype.kind not in "iu" or given.ndim != 1:
+            raise TypeError(f"indices={indices!r} must be places of samples, as integers")
+        outside = given[(given < 0) | (given >= n)]
+        if len(outside):
+            last = f"; the last is {n - 1}" if (outside < 0).any() else ""
+            raise IndexError(f"there is no sample {outside[0]} to forget: {n} are known, counted from 0{last}")
+        times = np.bincount(given.astype(np.intp), minlength=n)
+        if (times > 1).any():
+            raise ValueError(
+                f"sample {np.argmax(times)} stands {times.max()} times among indices, but it can be forgotten "
+                "once; give each place once: np.unique(indices)"
+            )
+        kept = np.delete(np.arange(n), given)
+        if len(kept) == 0:
+            raise ValueError("all samples would be forgotten; make a new estimator instead")
+        X = matrix_part(self.X, kept) if square else take(self.X, kept)
+        return freeze(X), None if self.y is None else self.y[kept], self.weight[kept]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskStart:
+    """The solution of one task: for each variable its merged sample, which of that sample's variables it is, and β."""
+
+    sample: Indices
+    copy: Indices
+    beta: Floats
+    bound: Floats  # on β's side of zero
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """What one training leaves for the next."""
+
+    keys: Keys
+    targets: Any
+    tasks: dict[str, TaskStart]
+    samples: TrainingSet
+
+    def start(self, name: str, rows: Indices, problem: DualProblem, keys: Keys, targets: Any) -> Floats | None:
+        """A feasible β for a task on the merged samples `rows`, from the last solution of the same task, if any.
+
+        Where all bounds changed by one factor, as with another C, so does β: what was bounded is, and the sums hold.
+        Otherwise bounded variables go to their new bounds, the others stay, and the sums are repaired.
+        """
+        kept = self.tasks.get(name)
+        if kept is None:
+            return None
+        old = self._counterparts(kept, rows[problem.row], _copies(problem.row), keys, targets)
+        found = old >= 0
+        beta = np.zeros(problem.n_variables)
+        beta[found] = kept.beta[old[found]]
+        moved = np.flatnonzero(beta)
+        if len(moved) == 0:
+            return None
+        then = kept.bound[old[moved]]
+        now = np.where(beta[moved] > 0, problem.upper[moved], problem.lower[moved])
+        finite = np.isfinite(then) & np.isfinite(now)
+        factor = now[finite] / then[finite]
+        if len(factor) and np.ptp(factor) <= 1e-9 * factor[0]:
+            beta *= factor[0]
+        else:
+            beta[moved] = np.where(finite & (beta[moved] == then), now, beta[moved])
+        return problem.nearest_feasible(beta)
+
+    def _counterparts(self, kept: TaskStart, sample: Indices, copy: Indices, keys: Keys, targets: Any) -> Indices:
+        """For each variable of a new task the old variable of the same sample, or −1."""
+        try:
+            _, codes = np.unique(_joined(self.targets, targets), return_inverse=True)
+        except TypeError:  # numbers then and names now, or the reverse: no sample has the target it had
+            return np.full(len(sample), -1, dtype=np.intp)
+        before = _mixed(self.keys, codes[: len(self.keys)])
+        after = _mixed(keys, codes[len(self.keys) :])
+        old_variables = before[kept.sample] + kept.copy.astype(np.uint64) * _OF_COPY
+        new_variables = after[sample] + copy.astype(np.uint64) * _OF_COPY
+        _, left, right = np.intersect1d(old_variables, new_variables, return_indices=True)
+        counterpart = np.full(len(new_variables), -1, dtype=np.intp)
+        counterpart[right] = left
+        return counterpart
+
+
+def keys_of(merged: Merged, accepts: str, n_threads: int) -> Keys:
+    """One number per merged sample by which it is known again; a precomputed kernel knows its rows by their place."""
+    if accepts == "gram":
+        return merged.rows.astype(np.uint64)
+    if accepts == "sequences":
+        digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in host(merged.X)]
+        return np.frombuffer(b"".join(digests), dtype=np.uint64)
+    return hash_samples(merged.samples, n_threads)
+
+
+def targets_of(merged: Merged, y: Any) -> Any:
+    """The target of each merged sample as the caller gave it."""
+    if y is None:
+        return np.zeros(len(merged.y))
+    _, first = np.unique(merged.member, return_index=True)
+    return np.asarray(y).ravel()[merged.rows[first]]
+
+
+def task_start(rows: Indices, problem: DualProblem, solution: Solution) -> TaskStart:
+    """What to keep of one solved task."""
+    beta = solution.beta
+    bound = np.where(beta > 0, problem.upper, problem.lower)
+    return TaskStart(rows[problem.row], _copies(problem.row), beta, bound)
+
+
+def _copies(row: Any) -> Indices:
+    """For each variable how many earlier ones share its row: 0 and 1 for twins."""
+    order = np.argsort(row, kind="stable")
+    begins = np.r_[True, np.diff(row[order]) != 0]
+    start = np.maximum.accumulate(np.where(begins, np.arange(len(row)), 0))
+    copies = np.empty(len(row), dtype=np.intp)
+    copies[order] = np.arange(len(row)) - start
+    return copies
+
+
+def _mixed(keys: Keys, codes: Any) -> Keys:
+    """Sample and target in one number, and the place among equals where there are several."""
+    mixed = (keys + (codes.astype(np.uint64) + np.uint64(1)) * _OF_TARGET) * _OF_COPY
+    _, same = np.unique(mixed, return_inverse=True)
+    return np.asarray(mixed + _copies(same).astype(np.uint64) * _OF_TARGET)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Two arrays of targets in one, which keeps every label's own type."""
+    text = {array.dtype.kind in "US" for array in (first, second)}
+    if len(text) == 2:
+        return np.concatenate([first.astype(object), second.astype(object)])
+    return np.concatenate([first, second])
+
+
+def _own(X: Any) -> Any:
+    """X itself where nobody else can change it, else a copy."""
+    if not hasattr(X, "shape"):
+        return list(X)
+    if isinstance(X, PlacedSamples):
+        return X.take(np.arange(X.shape[0]))
+    parts = (X.data, X.indices, X.indptr) if is_sparse(X) else (X,)
+    if all(part.flags.owndata and not part.flags.writeable for part in parts):
+        return X
+    return freeze(X.copy())

@@ -1,0 +1,224 @@
+"""What α tells: which samples are free or bounded, what that leaves to b, sums, and the nearest points of the hulls."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercer import _core
+from mercer.estimators.fitting.pipeline.fit import read_samples
+from mercer.estimators.fitting.pipeline.state import has_function_per_class
+from mercer.estimators.fitting.pipeline.task import Solutions
+from mercer.problems.dual_problem import DualProblem
+from mercer.problems.margins import NearestPoints
+from mercer.samples.arrays import Data, Flags, Floats, Indices, freeze, host, is_sparse, n_samples
+from mercer.samples.coefficient_table import Table
+from mercer.samples.labels import Pair, names_of, plane_coefficients, planes
+from mercer.samples.merging import Merged
+
+if TYPE_CHECKING:
+    from mercer.certificates.certificate import Certificate
+    from mercer.estimators.fitting.pipeline.machine import Machine
+
+# As the core marks them.
+FREE: Final = 1
+BOUNDED: Final = 2
+
+
+def dual_status(merged: Merged, solved: Solutions[DualProblem], n: int) -> Table:
+    """FREE or BOUNDED for the caller's rows that take part in a problem (column), of n rows; of twins, FREE counts."""
+    place = merged.member
+    if len(place) < n:
+        place = np.full(n, len(merged.y))  # rows of weight zero are an empty last one
+        place[merged.rows] = merged.member
+    columns = solved.columns
+    where = columns.samples, columns.variables, len(merged.y) + 1, place
+    return Table(*_core.status_by_rows(columns.beta, columns.lower, columns.upper, *where), len(solved))
+
+
+def free_vectors(machine: Machine) -> Flags | None:
+    """Which support vectors of a fitted machine are free in some problem.
+
+    None where the fit did not tell: of a joint machine, or of a model that another program trained.
+    """
+    status: Any = getattr(machine, "_standing_", None)
+    if status is None:
+        return None
+    return np.asarray((status[machine.support_] == FREE).sum(axis=1) > 0).ravel()
+
+
+def free_and_bounded(machine: Machine) -> tuple[int, int] | None:
+    """How many support vectors are free in some problem, and how many are bounded in all; None as above."""
+    free = free_vectors(machine)
+    return None if free is None else (int(free.sum()), int((~free).sum()))
+
+
+def status_in(machine: Machine, k: int) -> NDArray[np.int8]:
+    """0, FREE or BOUNDED for every training sample in problem k of a fitted machine."""
+    status = machine._standing_[:, [k]]
+    return np.asarray(status.toarray() if is_sparse(status) else status).ravel().astype(np.int8)
+
+
+def n_bounded(machine: Machine, k: int) -> int:
+    """How many samples are bounded in problem k of a fitted machine."""
+    return int((status_in(machine, k) == BOUNDED).sum())
+
+
+def bias_intervals(solved: Solutions[DualProblem], status: Table) -> Floats:
+    """The interval of optimal b of each problem in which no variable is free, NaN for the others."""
+    ends, told = np.full((len(solved), 2), np.nan), np.ones(len(solved), dtype=bool)
+    told[status.indices[status.data == FREE]] = False
+    if told.any():
+        told &= solved.equalities == 1
+    if not told.any():
+        return np.asarray(freeze(ends))
+    columns, h = solved.columns, solved.gradient
+    starts = columns.variables[:-1]
+    above, below = columns.beta > columns.lower, columns.beta < columns.upper
+    tops = np.maximum.reduceat(np.where(below, h, -np.inf), starts)
+    bottoms = np.minimum.reduceat(np.where(above, h, np.inf), starts)
+    ends[told] = np.column_stack([tops, bottoms])[told]
+    return np.asarray(freeze(ends))
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneDuals:
+    """What the dual solution of one plane adds to its margins."""
+
+    alpha_sum: float
+    inverse_rho_squared: dict[str, float]  # by formula, beside ‖w‖² itself
+    b_interval: tuple[float, float] | None
+    statuses: NDArray[np.int8] | None  # of every sample, where these are the training samples
+
+
+def dual_planes(machine: Machine) -> list[Pair]:
+    """The planes of a machine with α as it was fitted, whatever its parameter says since."""
+    k, multiclass = len(machine.classes_), trained_as(machine, "multiclass", "ovo")
+    if k > 2 and multiclass not in ("ovo", "ovr"):
+        raise ValueError(without_planes(machine, "multiclass", multiclass, "'ovo' or 'ovr'"))
+    return planes(k, has_function_per_class(machine))
+
+
+def trained_as(machine: Machine, name: str, otherwise: Any) -> Any:
+    """A parameter as the fit used it, whatever was set since; a model of another program has those that are set.
+
+    The slack of a hard margin is "none".
+    """
+    noted = vars(machine).get("_trained_as_")
+    if noted is not None:
+        return noted[name]
+    hard = name == "slack" and getattr(machine, "C", None) == math.inf
+    return "none" if hard else getattr(machine, name, otherwise)
+
+
+def plane_norms(machine: Machine) -> Floats:
+    """‖w‖ of each plane: a fit knows it; a model that came from another program's file has to compute it."""
+    return np.atleast_1d(machine.rkhs_norm_) if hasattr(machine, "rkhs_norm_") else machine._expansion_.norms()
+
+
+def plane_duals(machine: Machine, X: Data, codes: Indices) -> list[PlaneDuals] | None:
+    """What α tells of each plane, and of these samples if they are the training samples."""
+    if hasattr(machine, "_compression_"):
+        return None
+    # A model that another program trained has no status of its duals, nor does a file say where b may lie.
+    known = hasattr(machine, "_standing_") and _was_trained_on(machine, X, codes)
+    ends: Any = getattr(machine, "_b_range_", None)
+    found = []
+    for k in range(len(dual_planes(machine))):
+        alpha_sum = float(np.abs(_signed_duals(machine, k)).sum())
+        statuses = status_in(machine, k) if known else None
+        interval = None if ends is None or np.isnan(ends[k]).any() else (float(ends[k][0]), float(ends[k][1]))
+        found.append(PlaneDuals(alpha_sum, _inverse_rho_squared(machine, k, alpha_sum), interval, statuses))
+    return found
+
+
+def nearest_points(machine: Machine) -> NearestPoints | tuple[NearestPoints, ...]:
+    """The nearest points of the classes' hulls, of each plane."""
+    check_is_fitted(machine)
+    linear = (recipe := machine.kernel_.recipe()) is not None and recipe.linear
+    found, norms = [], plane_norms(machine)
+    for k, pair in enumerate(dual_planes(machine)):
+        beta = _signed_duals(machine, k)
+        half = 0.5 * float(np.abs(beta).sum())
+        if abs(float(beta.sum())) > 1e-6 * half:
+            raise ValueError(
+                "nearest_points needs a machine with bias: without one the two classes' α have different sums, "
+                "and w is no difference of two points of the hulls"
+            )
+        sides = np.stack([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
+        coefficients = sides / sides.sum(axis=1, keepdims=True)
+        found.append(
+            NearestPoints(
+                classes=names_of(pair, machine.classes_.tolist()),
+                rows=machine.support_,
+                coefficients=freeze(coefficients),
+                distance=math.sqrt(float(norms[k]) ** 2 + _ridge(machine, k, 2.0 * half)) / half,
+                points=freeze(np.asarray(coefficients @ machine.support_vectors_)) if linear else None,
+            )
+        )
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _signed_duals(machine: Machine, k: int) -> Floats:
+    """β of plane k for each of `support_`."""
+    return plane_coefficients(machine.dual_coef_, machine.n_support_, dual_planes(machine), k)
+
+
+def _inverse_rho_squared(machine: Machine, k: int, alpha_sum: float) -> dict[str, float]:
+    """1/ρ² by each formula from α that holds for this machine; the sums over slacks are the certificate's."""
+    slack = trained_as(machine, "slack", None)
+    if slack is None or trained_as(machine, "bias", True) is not True or not hasattr(machine, "certificate_"):
+        return {}
+    if slack == "none":
+        return {"Σα": alpha_sum}
+    if slack == "l2":
+        return {"Σα − Σα²/C": alpha_sum - _ridge(machine, k, alpha_sum)}
+    square = float(plane_norms(machine)[k]) ** 2
+    return {"Σα − ΣCξ": alpha_sum - (_certificate_of(machine, k).primal - 0.5 * square)}
+
+
+def _ridge(machine: Machine, k: int, alpha_sum: float) -> float:
+    """Σα²/C of a machine with 2-norm slack, of which its dual value tells; 0 of others."""
+    if trained_as(machine, "slack", "l1") != "l2":
+        return 0.0
+    square = float(plane_norms(machine)[k]) ** 2
+    return max(0.0, 2 * (alpha_sum - 0.5 * square - _certificate_of(machine, k).dual))
+
+
+def _certificate_of(machine: Machine, k: int) -> Certificate:
+    whole: Certificate = machine.certificate_
+    return whole.parts[k] if whole.parts else whole
+
+
+def _was_trained_on(machine: Machine, X: Data, codes: Indices) -> bool:
+    """Whether these are the training rows, as far as the support vectors, which are all that matters, tell."""
+    if n_samples(X) != machine.shape_fit_[0]:
+        return False
+    expected = np.repeat(np.arange(len(machine.classes_)), machine.n_support_)
+    if not np.array_equal(codes[machine.support_], expected):
+        return False
+    if machine.kernel_.accepts == "gram":
+        return True
+    X = read_samples(machine, X, machine.kernel_, reset=False)
+    return bool(np.all(_same(host(X, machine.support_), machine.support_vectors_)))
+
+
+def without_planes(machine: Machine, parameter: str, value: Any, use: str) -> str:
+    """Why a joint machine has no margins."""
+    return (
+        f"{type(machine).__name__} with {parameter}={value!r} trains all classes jointly: it has no planes between two "
+        f"sides, and so neither margins nor nearest points of two hulls; use {parameter}={use}"
+    )
+
+
+def _same(left: Any, right: Any) -> Flags:
+    if is_sparse(left) or is_sparse(right):
+        if is_sparse(left) and is_sparse(right):
+            return np.asarray((left != right).nnz == 0)
+        left, right = (part.toarray() if is_sparse(part) else part for part in (left, right))
+    return np.asarray(np.asarray(left) == np.asarray(right))

@@ -1,0 +1,29 @@
+"""The share of pairs that a ranking puts in the right order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from mercer.problems.ranking import RankProblem
+from mercer.runtime.errors import warn_user
+from mercer.samples.arrays import Floats
+
+
+def share_of_ordered_pairs(problem: RankProblem, f: Floats) -> float:
+    """Weighted share of pairs in the right order, two equal f(x) as half a pair; NaN, with a warning, of no pair."""
+    weight = problem.weight[:, None]
+    wrong, behind, pairs = (
+        float(problem.weight @ problem.sums(f, limit, weight)[0][:, 0])
+        for limit in (f, np.nextafter(f, -np.inf), np.full(len(f), -np.inf))
+    )
+    if pairs:
+        return 1.0 - 0.5 * (wrong + behind) / pairs
+    warn_user(
+        "RankSVM.score is the share of pairs in the right order, and there is no pair: no two samples of a group that "
+        "have a weight differ in y, so that the score is NaN; score more samples, or whole groups",
+        UndefinedMetricWarning,
+    )
+    return math.nan

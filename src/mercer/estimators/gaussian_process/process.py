@@ -1,0 +1,195 @@
+"""Regularized least squares as a Gaussian process: how sure a prediction is, and how likely the data are.
+
+With f a Gaussian process of covariance k, and targets y = f(x) + noise of variance λ/w, put A = K + λW⁻¹ and c = A⁻¹y:
+
+    mean        E f(x)   = k(x)'c                        which is RLSRegressor(lam=λ, bias=False)
+    variance    Var f(x) = k(x, x) − k(x)'A⁻¹k(x)
+    likelihood  log p(y) = −½ y'c − ½ log det A − n/2 log 2π
+    gradient    ∂ log p(y)/∂θ = ½ Σ_ij (c_ic_j − (A⁻¹)_ij) ∂A_ij/∂θ
+
+A free bias is a constant b with a flat prior, every value being equally likely. With a = 1'A⁻¹1 and b = 1'A⁻¹y/a,
+
+    mean        k(x)'c + b,  c = A⁻¹(y − b1)             which is RLSRegressor(lam=λ, bias=True)
+    variance    the above + (1 − 1'A⁻¹k(x))²/a
+    likelihood  −½ (y − b1)'c − ½ log det A − ½ log a − (n − 1)/2 log 2π,   the integral of p(y | b) over b
+
+and A⁻¹ − A⁻¹11'A⁻¹/a takes the place of A⁻¹ in the gradient (Rasmussen and Williams 2006, algorithm 2.1, sections 2.7
+and 5.4). Several outputs are independent processes with one k and one λ: their likelihoods add up. The squared loss is
+the likelihood, the penalty the prior (Igel, section 2.2, where the notes' MAP estimate lacks the sign of − log p).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.places import gram_for
+from mercer.places.gram import Factor, Gram
+from mercer.runtime.parameters import Seed, integer, positive
+from mercer.runtime.threads import effective_n_threads
+from mercer.samples.arrays import Floats, n_samples, row_blocks, rows_between
+from mercer.samples.matrices import as_matrix
+from mercer.solvers.parameter_search import climb
+
+
+class Process:
+    """Samples, each of a weight above 0, whose f have the covariance k: a kernel without rules for its parameters."""
+
+    def __init__(self, X: Any, weight: Floats, kernel: Kernel) -> None:
+        self.kernel, self.weight = kernel, weight
+        self.X = self._samples(X)
+
+    def _samples(self, X: Any) -> Any:
+        return as_matrix(X) if self.kernel.accepts == "vectors" else X
+
+    def _make_gram(self) -> Gram:
+        return gram_for(self.kernel, self.X, n_threads=effective_n_threads(None))
+
+    def _factored(self, gram: Gram, diagonal: Floats, name: str, hint: str = "") -> Factor:
+        """K with more on its diagonal, in factors."""
+        found = gram.factor(diagonal, n_threads=effective_n_threads(None))
+        if found is None:
+            why = f"{name} is not positive definite to rounding, so {self.kernel!r} is no covariance here"
+            raise ValueError(why + hint)
+        return found
+
+    def _blocks(self, new: Any) -> Iterator[tuple[slice, Any]]:
+        """Some new samples at a time, whose kernel values fit into the memory of a block."""
+        for some in row_blocks(n_samples(new), 8 * len(self.weight)):
+            yield some, rows_between(new, some)
+
+
+class GaussianProcess(Process):
+    """The Gaussian process behind a fit of least squares, a column of Y for each output.
+
+    A weight w counts as w targets of which Y is the mean, if `scatter` has the sums of squares around all such means,
+    one for each output. Without it the noise of a sample has the variance lam/w, and the likelihood is that of Y alone.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Floats,
+        weight: Floats,
+        *,
+        kernel: Kernel,
+        lam: float,
+        bias: bool = False,
+        scatter: Floats | None = None,
+    ) -> None:
+        super().__init__(X, weight, kernel)
+        self.Y, self.bias, self.scatter = Y, bias, scatter
+        self.lam = positive("lam", lam, "without noise K need not have an inverse")
+
+    @cached_property
+    def _factor(self) -> Factor:
+        hint = ", or lam is too small for it; raise lam"
+        return self._factored(self._make_gram(), self.lam / self.weight, f"K + {self.lam:g}·W⁻¹", hint)
+
+    @cached_property
+    def _ones(self) -> Floats:
+        """A⁻¹1."""
+        return self._factor.solve(np.ones((len(self.Y), 1)))[:, 0]
+
+    @cached_property
+    def b(self) -> Floats:
+        """The mean of each output's constant; 0 without a bias."""
+        return self._ones @ self.Y / self._ones.sum() if self.bias else np.zeros(self.Y.shape[1])
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        """A⁻¹(Y − b), a column for each output."""
+        return self._factor.solve(self.Y - self.b)
+
+    def mean(self, X: Any) -> Floats:
+        """E f + b at new samples, a column for each output: the prediction of least squares."""
+        new = self._samples(X)
+        out = np.empty((n_samples(new), self.Y.shape[1]))
+        for some, rows in self._blocks(new):
+            out[some] = self.kernel(rows, self.X) @ self._coefficients + self.b
+        return out
+
+    def variance(self, X: Any, *, noise: bool = False) -> Floats:
+        """Var f + b at new samples, or that of a new target of weight 1; never negative, the same for every output."""
+        new = self._samples(X)
+        out = np.array(self.kernel.diag(new), dtype=np.float64)
+        for some, rows in self._blocks(new):
+            K = self.kernel(self.X, rows)
+            if self.bias:
+                out[some] += (1.0 - self._ones @ K) ** 2 / self._ones.sum()
+            out[some] -= np.einsum("ij,ij->j", K, self._factor.solve(K))
+        return np.asarray(np.maximum(out, 0.0) + (self.lam if noise else 0.0))
+
+    def covariance(self, X: Any, *, noise: bool = False) -> Floats:
+        """The covariances of f + b, or of new targets, between new samples: an array of shape (n, n)."""
+        new = self._samples(X)
+        K = self.kernel(self.X, new)
+        out = self.kernel(new) - K.T @ self._factor.solve(K)
+        if self.bias:
+            rest = 1.0 - self._ones @ K
+            out += np.outer(rest, rest) / self._ones.sum()
+        out = 0.5 * (out + out.T)
+        out[np.diag_indices(len(out))] = np.maximum(out.diagonal(), 0.0) + (self.lam if noise else 0.0)
+        return np.asarray(out)
+
+    def draw(self, X: Any, n_draws: int, *, noise: bool, seed: Seed) -> Floats:
+        """Functions, or targets with `noise`, drawn at new samples: an array of shape (n, outputs, n_draws)."""
+        integer("n_draws", n_draws, 1, "the number of functions")
+        values, vectors = np.linalg.eigh(self.covariance(X, noise=noise))
+        mean = self.mean(X)
+        normal = np.random.default_rng(seed).normal(size=(len(values), mean.shape[1] * n_draws))
+        drawn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ normal
+        return np.asarray(mean[..., None] + drawn.reshape(*mean.shape, n_draws))
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """log p(y), the log marginal likelihood: larger is better, and it needs no test samples."""
+        determinant = 2.0 * float(np.log(self._factor.pivots).sum())
+        if self.bias:
+            determinant += math.log(float(self._ones.sum()))
+        each = determinant + (len(self.Y) - self.bias) * math.log(2 * math.pi)
+        square = float(((self.Y - self.b) * self._coefficients).sum())
+        if self.scatter is not None:
+            each += self._joined * math.log(2 * math.pi * self.lam) + float(np.log(self.weight).sum())
+            square += float(self.scatter.sum()) / self.lam
+        return -0.5 * (square + float(self.Y.shape[1]) * each)
+
+    @property
+    def _joined(self) -> float:
+        """How many targets there are beyond the means, if weights are numbers of targets."""
+        return float(self.weight.sum()) - len(self.weight)
+
+    @cached_property
+    def log_likelihood_gradient(self) -> dict[str, Any]:
+        """Its derivatives by `lam` and by the kernel's parameters, by their names in `get_params`."""
+        inverse, outputs = self._factor.solve(np.eye(len(self.Y))), self.Y.shape[1]
+        if self.bias:
+            inverse -= np.outer(self._ones, self._ones) / self._ones.sum()
+        weights = 0.5 * (self._coefficients @ self._coefficients.T - outputs * inverse)
+        by_lam = float(weights.diagonal() @ (1.0 / self.weight))
+        if self.scatter is not None:
+            by_lam += 0.5 * (float(self.scatter.sum()) / self.lam - outputs * self._joined) / self.lam
+        return {"lam": by_lam, **self.kernel.parameter_gradient(self.X, weights=weights)}
+
+    def at(self, kernel: Kernel, lam: float) -> GaussianProcess:
+        """The process of these samples with other parameters."""
+        return GaussianProcess(
+            self.X, self.Y, self.weight, kernel=kernel, lam=lam, bias=self.bias, scatter=self.scatter
+        )
+
+    def most_likely(self, names: Sequence[str] | None, max_iter: int) -> GaussianProcess:
+        """The process whose `lam` and kernel parameters, or those of these names, make the data most likely, from
+        these on: a local maximum of log p(y)."""
+
+        def value(kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+            found = self.at(kernel, numbers["lam"])
+            return found.log_likelihood, found.log_likelihood_gradient
+
+        kernel, numbers = climb(value, self.kernel, {"lam": self.lam}, names, max_iter)
+        best = self.at(kernel, numbers["lam"])
+        return best if best.log_likelihood > self.log_likelihood else self

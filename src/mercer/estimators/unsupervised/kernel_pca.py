@@ -1,0 +1,208 @@
+"""Principal components in feature space.
+
+With shares p_i = w_i/Σw, mean μ = Σ p_i φ(x_i) and the eigenpairs (λ, u) of √p_i ⟨φ(x_i) − μ, φ(x_j) − μ⟩ √p_j, a
+component is the unit vector v = Σ a_i φ(x_i) with a_i = √p_i u_i/√λ, along which the points vary by λ. Because u is
+orthogonal to √p, Σ a_i = 0 and the score is
+
+    ⟨v, φ(x) − μ⟩ = Σ a_i k(x_i, x) − Σ a_i (Kp)_i
+
+The pre-image of P = Σ_j c_j φ(x_j) is the x whose φ(x) is nearest to it. A linear kernel has x = Σ_j c_j x_j exactly.
+For a Gaussian, ‖P − φ(x)‖² is smallest where g(x) = Σ_j c_j k(x_j, x) is largest, and where its gradient vanishes
+
+    x = Σ_j c_j k(x_j, x) x_j / Σ_j c_j k(x_j, x)        Mika and others, "Kernel PCA and de-noising in feature spaces"
+
+which is iterated from the vector at which g is largest. A step that would lower g is halved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.estimators.fitting.pipeline.fit import Fit
+from mercer.estimators.fitting.pipeline.state import Array, fitted
+from mercer.estimators.unsupervised.learner import Learner
+from mercer.estimators.unsupervised.points import balanced, one_point, points_of
+from mercer.kernels import Kernel
+from mercer.places.expansion import Expansion
+from mercer.runtime.parameters import integer
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats, Indices, freeze, row_blocks
+from mercer.samples.engine import like_input
+from mercer.solvers.solution import Report
+
+
+@shared_docs
+@dataclass(eq=False, repr=False)
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):  # type: ignore[misc]  # scikit-learn is untyped
+    """Kernel principal component analysis: the directions of feature space along which samples vary most.
+
+    Components have unit length in feature space, and scores are those of scikit-learn's KernelPCA up to sign; here the
+    sign is such that the largest coefficient is positive. Components along which nothing varies, to rounding, are left
+    out, so that there may be fewer than asked for. All samples and weights enter exactly, unless `n_landmarks` are
+    asked for: then samples are first projected onto the span of some of them in feature space.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        The number of components; None means all.
+    %(kernel)s
+    %(samples of a space)s
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components_,)
+        Of the centred kernel matrix, as in scikit-learn; with weights, Σw times the variance.
+    explained_variance_ : array of shape (n_components_,)
+        The variance of each score.
+    explained_variance_ratio_ : array of shape (n_components_,)
+        Its share of the variance in all directions; in those of positive square, where the kernel is not positive
+        semi-definite.
+    n_components_ : int
+        How many there are.
+    kernel_ : Kernel
+        The kernel with its parameters as numbers.
+    function_ : list of mercer.rkhs.Function
+        The components as functions, whose values are the scores.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> from mercer import KernelPCA
+    >>> X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
+    >>> scores = KernelPCA(2, gamma=2.0).fit_transform(X)  # a line separates the circles now
+    >>> bool(scores[y == 1, 0].min() > scores[y == 0, 0].max())
+    True
+    """
+
+    n_components: int | None = None
+
+    _FITTED = fitted(
+        eigenvalues_=Array("outputs", required=True),
+        explained_variance_=Array("outputs", required=True),
+        explained_variance_ratio_=Array("outputs", required=True),
+        _mean_=Array("vectors", required=True),
+    )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.n_components is not None:
+            integer("n_components", self.n_components, 1, "the number of components; None means all")
+
+    def _learn(self, fit: Fit, report: Report) -> None:
+        points = points_of(fit, self.n_landmarks, 3, report)  # K, its scaled copy, and LAPACK's or the Krylov space's
+        total = float(fit.merged.weight.sum())
+        p = fit.merged.weight / total
+        root = np.sqrt(p)
+        mean = points.products(p[:, None])[:, 0]
+        report(lambda: f"eigenvectors of {points.n:,} samples")
+        values, u = points.eigenpairs(root, self.n_components, p, None)
+        if len(values) == 0:
+            raise ValueError(f"there is no principal component: {one_point(fit.n)}")
+        a = balanced(root[:, None] * u / np.sqrt(values), p)
+        self.eigenvalues_, self.explained_variance_ = freeze(total * values), freeze(values)
+        self.explained_variance_ratio_ = freeze(values / points.variance(p))
+        self._expansion_ = points.function(a, -(mean @ a))
+        self._mean_ = freeze(points.combined(p[:, None])[:, 0].copy())
+
+    @property
+    def n_components_(self) -> int:
+        """How many components there are."""
+        check_is_fitted(self)
+        return len(self.eigenvalues_)
+
+    @like_input
+    def transform(self, X: Any) -> Floats:
+        """The scores of samples, a column for each component.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or sequence of samples
+            As in `fit`; of a precomputed kernel, its values between these and the training samples.
+        """
+        return self._decision(X)
+
+    def inverse_transform(self, scores: ArrayLike) -> Floats:
+        """Samples whose images are nearest to the points of feature space with these scores.
+
+        Exact for a linear kernel. For a Gaussian it is the fixed point of Mika and others (1999), a local optimum.
+
+        Parameters
+        ----------
+        scores : array of shape (n_samples, n_components_)
+            As `transform` gives them.
+        """
+        check_is_fitted(self)
+        given = check_array(scores, input_name="scores", dtype=np.float64)
+        if given.shape[1] != self.n_components_:
+            raise ValueError(f"scores have {given.shape[1]} columns, but there are {self.n_components_} components")
+        return pre_images(self._expansion_, self._mean_, given)
+
+
+def pre_images(components: Expansion, mean: Floats, scores: Floats) -> Floats:
+    """One row for each row of scores; `mean` are the coefficients of the samples' mean."""
+    kernel = components.kernel
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    linear = recipe is not None and recipe.inner == "dot" and recipe.ending == "identity" and not recipe.normalise
+    if not linear and (recipe is None or recipe.ending != "gaussian" or recipe.inner != "sqdist"):
+        raise ValueError(f"samples are found for scores of a linear or a Gaussian kernel, but not of {kernel!r}")
+    X = components.vectors
+    C = scores @ np.asarray(components.coefficients).T + mean
+    if linear:
+        return _combined(C, X)
+    out = np.empty((len(C), X.shape[1]))
+    for some in row_blocks(len(C), 8 * len(mean)):
+        out[some] = _fixed_points(kernel, X, C[some])
+    return out
+
+
+def _combined(C: Floats, X: Any) -> Floats:
+    return np.asarray((X.T @ C.T).T)  # so that a CSR matrix stands on the left
+
+
+def _best_vectors(kernel: Kernel, X: Any, C: Floats) -> Indices:
+    """For each row of C, the vector at which g is largest."""
+    n = C.shape[1]
+    best, largest = np.zeros(len(C), dtype=np.intp), np.full(len(C), -np.inf)
+    for some in row_blocks(n, 8 * n):
+        values = C @ kernel(X, X[some])
+        place = np.argmax(values, axis=1)
+        found = values[np.arange(len(C)), place]
+        best = np.where(found > largest, some.start + place, best)
+        largest = np.maximum(largest, found)
+    return best
+
+
+def _fixed_points(kernel: Kernel, X: Any, C: Floats) -> Floats:
+    best = _best_vectors(kernel, X, C)
+    Z = np.asarray(X[best].toarray() if hasattr(X, "toarray") else X[best], dtype=np.float64)
+    spread = float(np.abs(Z).max(initial=0.0)) + 1.0
+    K = C * kernel(Z, X)
+    value = K.sum(axis=1)
+    moving = np.arange(len(Z))
+    for _ in range(300):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = _combined(K[moving], X) / value[moving, None] - Z[moving]
+        far = np.abs(step).max(axis=1) > 1e-9 * spread
+        moving, step = moving[far], step[far]
+        for _ in range(30):
+            trial = C[moving] * kernel(Z[moving] + step, X)
+            worse = ~(trial.sum(axis=1) >= value[moving])
+            if not worse.any():
+                break
+            step[worse] *= 0.5
+        moving, step, trial = moving[~worse], step[~worse], trial[~worse]
+        if len(moving) == 0:
+            break
+        Z[moving] += step
+        K[moving] = trial
+        value[moving] = trial.sum(axis=1)
+    return Z

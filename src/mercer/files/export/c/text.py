@@ -1,0 +1,187 @@
+"""Pieces of C text: tables of constants that read back as the same numbers, and labels from a machine's outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mercer.files.export.parts import Parts, is_text
+
+
+def number(value: float, dtype: str) -> str:
+    """A constant of type float or double; the shortest text that reads back as the same number."""
+    if dtype == "float64":
+        return repr(float(value))
+    with np.errstate(over="ignore"):
+        narrow = np.float32(value)
+    if not np.isfinite(narrow):
+        raise ValueError(
+            f"a C file of dtype='float32' cannot hold {value:g}, which is beyond float32; export with dtype='float64', "
+            "or scale the features"
+        )
+    return f"{narrow!s}f"
+
+
+def floats(name: str, values: Any, dtype: str) -> list[str]:
+    """A table of constants, with a row for each row of a matrix."""
+    array = np.asarray(values, dtype=np.float64)
+    kind = "double" if dtype == "float64" else "float"
+    return _table(kind, name, array, [number(value, dtype) for value in array.ravel().tolist()])
+
+
+def integers(kind: str, name: str, values: Any) -> list[str]:
+    """A table of whole numbers; the smallest of 64 bits has no constant of its own in C."""
+    array = np.asarray(values)
+    return _table(kind, name, array, [str(value) for value in array.ravel().tolist()])
+
+
+def _table(kind: str, name: str, array: np.ndarray, told: list[str]) -> list[str]:
+    sizes = "".join(f"[{size}]" for size in array.shape)
+    if array.ndim == 1:
+        return [f"static const {kind} {name}{sizes} = {{", *block(told), "};"]
+    width = array.shape[1]
+    lines = [f"static const {kind} {name}{sizes} = {{"]
+    for row in range(array.shape[0]):
+        own = block(told[row * width : (row + 1) * width], "   ")
+        own[0] = f"  {{{own[0].strip()}"
+        own[-1] = f"{own[-1].removesuffix(',')}}},"
+        lines += own
+    return [*lines, "};"]
+
+
+def block(told: Iterable[str], indent: str = "  ") -> list[str]:
+    """Constants in lines of the usual width."""
+    lines, line = [], indent
+    for one in told:
+        if len(line) + len(one) + 2 > 118 and line.strip():
+            lines.append(line.rstrip())
+            line = indent
+        line += f"{one}, "
+    return [*lines, line.rstrip()]
+
+
+def function(head: str, body: list[str]) -> list[str]:
+    """A function's text."""
+    return [head, "{", *(f"  {line}" for line in body), "}", ""]
+
+
+def in_comment(text: str) -> str:
+    """Text that cannot end a comment."""
+    plain = text.encode("ascii", "backslashreplace").decode()
+    return " ".join(plain.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").split())
+
+
+def string_literal(text: str) -> str:
+    """A string of C with these characters in UTF-8, whatever they are."""
+    out = []
+    for byte in text.encode("utf-8"):
+        character = chr(byte)
+        plain = 32 <= byte < 127 and character not in '"\\?'
+        out.append(character if plain else f"\\{byte:03o}")
+    return '"' + "".join(out) + '"'
+
+
+def prototypes(parts: Parts, name: str, real: str) -> list[str]:
+    """What other files can call, and how."""
+    told = [f"#define {name.upper()}_FEATURES {parts.n_features}", f"#define {name.upper()}_OUTPUTS {len(parts.b)}"]
+    told.append(f"void {name}_decision(const {real} *x, {real} *f);")
+    head = _predict_head(parts, name, real)
+    return [*told, f"{head};"] if head else told
+
+
+def _predict_head(parts: Parts, name: str, real: str) -> str:
+    if parts.labels is None:
+        return f"{real} {name}_predict(const {real} *x)" if len(parts.b) == 1 else ""
+    kind, _ = _labels(parts.labels)
+    return f"{kind}{'' if kind.endswith('*') else ' '}{name}_predict(const {real} *x)"
+
+
+def _labels(labels: Any) -> tuple[str, list[str]]:
+    """The type of a label, and all of them as constants."""
+    array = np.asarray(labels)
+    kind, listed = array.dtype.kind, array.tolist()
+    if is_text(array):
+        if any("\0" in text for text in listed):
+            raise TypeError("a class has a label with a zero character, at which a string of C would end")
+        return "const char *", [string_literal(text) for text in listed]
+    if kind == "f":
+        return "double", [repr(label) for label in listed]
+    if kind not in "biu":
+        raise TypeError(
+            f"a C file names classes by text, integers of 64 bits or double, not by {listed!r:.80} (dtype "
+            f"{array.dtype}); rename the classes"
+        )
+    if any(label == -(2**63) for label in listed):
+        raise TypeError(f"the label {-(2**63)} has no constant in C; rename the class")
+    types = {2**31: ("int", ""), 2**63: ("long long", "LL"), 2**64: ("unsigned long long", "ULL")}
+    largest = max(abs(int(label)) for label in listed)
+    name, suffix = next(one for end, one in types.items() if largest < end)
+    return name, [f"{int(label)}{suffix}" for label in listed]
+
+
+def prediction(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """NAME_predict, if there is one thing to predict."""
+    head = _predict_head(parts, name, real)
+    if not head:
+        return []
+    body = [f"{real} f[{len(parts.b)}];", *_code(parts, name, real, absolute)]
+    if parts.labels is None:
+        return function(head, body)
+    kind, told = _labels(parts.labels)
+    star = "const char *const " if kind.endswith("*") else f"const {kind} "
+    table = [f"static {star}{name}_labels[{len(told)}] = {{", *block(told), "};", ""]
+    return [*table, *function(head, [*body, f"return {name}_labels[best];"])]
+
+
+def _code(parts: Parts, name: str, real: str, absolute: str) -> list[str]:
+    """Lines that set `best` to the place of the label, or return the value."""
+    decide, k = f"{name}_decision(x, f);", 0 if parts.labels is None else len(parts.labels)
+    if parts.decides == "values":
+        return [decide, "return f[0];"]
+    if parts.decides == "sign":
+        return ["int best;", decide, "best = f[0] >= 0;"]
+    largest = ["best = 0;", f"for (i = 1; i < {k}; i++)", "  if ({0}[i] > {0}[best]) best = i;"]
+    if parts.decides == "largest":
+        return ["int best, i;", decide, *(line.format("f") for line in largest)]
+    count = [
+        f"for (i = 0; i < {k}; i++) votes[i] = 0;",
+        f"for (i = 0, p = 0; i < {k}; i++)",
+        f"  for (j = i + 1; j < {k}; j++, p++) votes[f[p] > 0 ? i : j]++;",
+    ]
+    if parts.decides == "votes":
+        return ["int best, i, j, p;", f"int votes[{k}];", decide, *count, *(line.format("votes") for line in largest)]
+    return [
+        "int best, i, j, p;",
+        f"int votes[{k}];",
+        f"{real} sure[{k}];",
+        decide,
+        *count,
+        f"for (i = 0; i < {k}; i++) sure[i] = 0;",
+        f"for (i = 0, p = 0; i < {k}; i++)",
+        f"  for (j = i + 1; j < {k}; j++, p++) {{",
+        "    sure[i] += f[p];",
+        "    sure[j] -= f[p];",
+        "  }",
+        f"for (i = 0; i < {k}; i++) sure[i] = ({real})votes[i] + sure[i] / (3 * ({absolute}(sure[i]) + 1));",
+        *(line.format("sure") for line in largest),
+    ]
+
+
+def in_order(rank: Any, real: str) -> list[str]:
+    """Lines that put the outputs into the order of their quantiles: those that cross change places."""
+    n = len(rank)
+    places = ", ".join(str(int(place)) for place in rank)
+    return [
+        f"for (i = 1; i < {n}; i++) {{",
+        f"  const {real} value = f[i];",
+        "  for (o = i; o > 0 && f[o - 1] > value; o--) f[o] = f[o - 1];",
+        "  f[o] = value;",
+        "}",
+        f"for (i = 0; i < {n}; i++) c[i] = f[i];",
+        "{",
+        f"  static const int rank[{n}] = {{{places}}};",
+        f"  for (i = 0; i < {n}; i++) f[i] = c[rank[i]];",
+        "}",
+    ]

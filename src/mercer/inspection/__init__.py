@@ -1,0 +1,5 @@
+"""Looks into fitted machines: explanations, other libraries' certificates, compression, feature maps, pictures."""
+
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi

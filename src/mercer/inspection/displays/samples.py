@@ -1,0 +1,239 @@
+"""Samples as a machine sees them: kernel values ordered by class, and margins against α."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.estimators.fitting.pipeline.fit import read_samples
+from mercer.estimators.fitting.pipeline.state import has_function_per_class
+from mercer.inspection.displays.drawing import (
+    COLOURS,
+    Picture,
+    frame,
+    ink,
+    legend,
+    machine_and_rows,
+    short,
+    wrapped,
+)
+from mercer.inspection.displays.types import Axes, DataFrame, MaybeArray, MaybeAxes
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, as_kernel
+from mercer.problems.margins import Margins
+from mercer.runtime.parameters import integer
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats, Indices, n_samples, take
+from mercer.samples.labels import plane_coefficients, planes
+
+
+@dataclass(eq=False, repr=False)
+class GramDisplay(Picture):
+    """Kernel values between samples, those of a class beside each other.
+
+    A kernel that suits the classes shows large values in blocks along the diagonal, and small ones elsewhere.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Kernel values in the order of the picture.
+    rows : array of int
+        Which of the samples given stand in the rows.
+    labels : array, or None
+        Their classes.
+    n_samples : int
+        How many samples were given; if they are more than are shown, the picture says so.
+
+    Attributes
+    ----------
+    image_ : matplotlib image
+        Set by `plot`.
+    """
+
+    K: Floats
+    rows: Indices
+    labels: np.ndarray | None
+    n_samples: int
+    _purpose = "drawing a kernel matrix"
+    _inches = (5.6, 4.6)
+    image_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    @shared_docs
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: MaybeArray = None, *, max_samples: int = 500, ax: MaybeAxes = None
+    ) -> Self:
+        """Take the kernel of a fitted machine, and draw.
+
+        Parameters
+        ----------
+        estimator : a machine with a kernel
+            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        X : samples
+            As the estimator takes them.
+        %(order of a matrix)s
+        """
+        machine, seen = machine_and_rows(estimator, X)
+        if not hasattr(machine, "kernel_"):
+            raise TypeError(f"{type(machine).__name__} has no kernel; its matrix is that of Linear(): use from_kernel")
+        if hasattr(seen, "columns"):
+            seen = read_samples(machine, seen, machine.kernel_, reset=False)  # raises if they have other names
+        return cls.from_kernel(machine.kernel_, seen, y, max_samples=max_samples, ax=ax)
+
+    @classmethod
+    @shared_docs
+    def from_kernel(
+        cls, kernel: KernelLike, X: Any, y: MaybeArray = None, *, max_samples: int = 500, ax: MaybeAxes = None
+    ) -> Self:
+        """Evaluate a kernel on samples, and draw.
+
+        Parameters
+        ----------
+        kernel : str, Kernel or callable
+            As for `SVC`; with "precomputed" X is the matrix.
+        X : samples
+            As the kernel takes them.
+        %(order of a matrix)s
+        """
+        integer("max_samples", max_samples, 1, "the number of rows in the picture")
+        found: Kernel = as_kernel(kernel)
+        X = np.asarray(X) if hasattr(X, "columns") else X
+        n, given = n_samples(X), None if y is None else np.asarray(y)
+        if given is not None and given.shape != (n,):
+            raise ValueError(f"y must have one value for each of the {n} samples, not the shape {given.shape}")
+        order = np.arange(n) if given is None else np.argsort(given, kind="stable")
+        rows = order[np.linspace(0, n - 1, min(n, max_samples)).round().astype(np.intp)]
+        if found.accepts == "gram":
+            K = np.asarray(X, dtype=np.float64)[np.ix_(rows, rows)]
+        else:
+            K = found.bind(X)(take(np.asarray(X) if isinstance(X, list) and found.accepts == "vectors" else X, rows))
+        return cls(K, rows, None if given is None else given[rows], n).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        signed = bool(self.K.min() < 0)
+        size = float(np.abs(self.K).max())
+        limits = {"vmin": -size, "vmax": size, "cmap": "RdBu"} if signed else {"vmin": 0.0, "cmap": "viridis"}
+        self.image_ = ax.imshow(self.K, interpolation="nearest", **limits)
+        ax.figure.colorbar(self.image_, ax=ax, label="k(x, z)")
+        classes = self._classes()
+        if classes is None:
+            ax.set(xlabel="sample", ylabel="sample" if self.labels is None else "sample, in the order of y")
+        else:
+            names, counts = classes
+            ends = np.cumsum(counts)
+            for end in ends[:-1]:
+                for line in (ax.axhline, ax.axvline):
+                    line(end - 0.5, color="black" if signed else "white", linewidth=1)
+            shown = [short(name, 20) for name in names]
+            crowded = sum(map(len, shown)) > 36  # characters side by side below a picture 4 inches wide
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_ticks(ends - counts / 2 - 0.5, shown, fontsize="small" if crowded else None)
+            if crowded and max(map(len, shown)) > 1:
+                ax.tick_params(axis="x", labelrotation=90)
+        if len(self.rows) < self.n_samples:
+            ax.set_title(f"{len(self.rows)} of {self.n_samples:,} samples", fontsize="small")
+
+    def _classes(self) -> tuple[np.ndarray, Indices] | None:
+        """The classes and how many rows each has; None where y has numbers that are no classes."""
+        if self.labels is None:
+            return None
+        names, counts = np.unique(self.labels, return_counts=True)
+        return (names, counts) if len(names) <= max(20, len(self.labels) // 10) else None
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame of kernel values, whose index and columns are the numbers of the samples."""
+        return frame("GramDisplay.to_frame", dict(zip(self.rows.tolist(), self.K.T, strict=True)), index=self.rows)
+
+
+_STYLES = {"other": ("0.6", "α = 0"), "free": (COLOURS[0], "0 < α < C"), "bounded": (COLOURS[1], "α = C")}
+
+
+@dataclass(eq=False, repr=False)
+class MarginDisplay(Picture):
+    """Functional margin s f(x) against α of every training sample of one plane between classes.
+
+    At the optimum a sample with α = 0 lies at s f(x) ≥ 1, a free one on the line s f(x) = 1, and one with α = C at
+    s f(x) ≤ 1. How far samples are from these three lines is what is left of the violation.
+
+    Parameters
+    ----------
+    functional_margins, alpha : arrays of shape (n_samples,)
+        Of the samples of both classes.
+    standings : array of str
+        "other", "free" or "bounded", for each sample.
+    rows : array of int
+        Which of the samples given they are.
+    classes : tuple
+        The labels on the negative and on the positive side.
+    """
+
+    functional_margins: Floats
+    alpha: Floats
+    standings: np.ndarray
+    rows: Indices
+    classes: tuple[object, object]
+    _purpose = "drawing margins"
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, plane: int = 0, ax: MaybeAxes = None) -> Self:
+        """Take margins and α from a fitted machine, and draw.
+
+        Parameters
+        ----------
+        estimator : SVC or NuSVC
+            Fitted; also a Pipeline that ends in one, or what `mercer.tabular` makes.
+        X, y : samples and labels
+            Those that it was fitted on.
+        plane : int, default=0
+            Which of the planes between several classes.
+        ax : matplotlib axes, optional
+            Where to draw; default: a new figure.
+        """
+        machine, seen = machine_and_rows(estimator, X)
+        if not hasattr(machine, "support_") or not hasattr(machine, "margins"):
+            raise TypeError(f"{type(machine).__name__} has no α of a margin between classes: draw an SVC or NuSVC")
+        pairs = planes(len(machine.classes_), has_function_per_class(machine))
+        if not isinstance(plane, int | np.integer) or not 0 <= plane < len(pairs):
+            raise ValueError(f"plane={plane!r} is none of the {len(pairs)} planes between the classes, from 0 on")
+        n = len(np.asarray(y))
+        if len(machine.support_) and n <= machine.support_.max():
+            raise ValueError(
+                f"the {n} samples given cannot be those of the fit, of which number {machine.support_.max()} is a "
+                "support vector: give those that it was fitted on, whose α are known"
+            )
+        found = machine.margins(seen, y)
+        part: Margins = found if isinstance(found, Margins) else found[plane]
+        alpha = np.zeros(n)
+        beta = plane_coefficients(machine.dual_coef_, machine.n_support_, pairs, plane)
+        alpha[machine.support_] = np.abs(beta)
+        standings = np.full(len(part.rows), "other", dtype=object)
+        for name in ("free", "bounded"):
+            standings[np.isin(part.rows, getattr(part, name))] = name
+        return cls(part.functional_margins, alpha[part.rows], standings, part.rows, part.classes).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        ax.axvline(1.0, color=ink(ax), linewidth=0.8, linestyle="--")
+        ax.axvline(0.0, color=ink(ax), linewidth=0.8)
+        for name, (colour, label) in _STYLES.items():
+            here = self.standings == name
+            ax.scatter(
+                self.functional_margins[here],
+                self.alpha[here],
+                s=20,
+                color=colour,
+                alpha=0.7,
+                linewidths=0,
+                label=f"{label}: {int(here.sum())}",
+            )
+        title = f"{short(self.classes[1])} against {short(self.classes[0])}"
+        ax.set(xlabel="functional margin s f(x)", ylabel="α")
+        ax.set_title(wrapped(title, ax, ax.title.get_fontsize()))
+        legend(ax)
+
+    def to_frame(self) -> DataFrame:
+        """A pandas DataFrame with one line per sample."""
+        columns = {"functional_margin": self.functional_margins, "alpha": self.alpha, "standing": self.standings}
+        return frame("MarginDisplay.to_frame", columns, index=self.rows)

@@ -1,0 +1,350 @@
+"""Exact Shapley values of machines whose kernel is a product over the features, or a sum of such products.
+
+The game: v(S) is the mean of f over background rows z in which the features S are those of x. For one product term
+
+    φ_j = mean_z Σ_i β_i (k_j(x_j, s_ij) − k_j(z_j, s_ij)) ∫₀¹ Π_{l ≠ j} [t k_l(x_l, s_il) + (1 − t) k_l(z_l, s_il)] dt
+
+because Shapley's weights are Beta integrals. The integrand is a polynomial in t, which Gauss–Legendre quadrature
+integrates exactly (src/core/explain/shapley.hpp). Terms and support vectors add up.
+
+The players of the game are the columns that the user knows. One that a table or a Pipeline made into several features
+has the product of their k_l for its factor. This is not the sum of the features' own values: those share with one
+another what only all of them together make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from mercer import _core
+from mercer.inspection.explain.outputs import Outputs, as_dense, class_signs, outputs_of
+from mercer.kernels.terms import Term, Terms
+from mercer.runtime import parameters
+from mercer.runtime.optional import require
+from mercer.runtime.progress import Reporter
+from mercer.runtime.threads import effective_n_threads
+from mercer.samples.arrays import Floats, Indices
+from mercer.samples.labels import Pair
+from mercer.tables.unwrap import MixedColumns
+
+if TYPE_CHECKING:
+    from mercer.inspection.displays import ExplanationDisplay
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """The Shapley values of some samples; ``base_values + values.sum(axis=1)`` is f at each of them.
+
+    Attributes
+    ----------
+    values : array of shape (n_samples, n_features), or (n_samples, n_features, n_outputs)
+        How much each feature adds to f.
+    base_values : array of shape (n_samples,), or (n_samples, n_outputs)
+        The mean of f over the background.
+    data : array of shape (n_samples, n_features)
+        The samples; objects where a table has other cells than numbers.
+    feature_names : list of str
+        The names of the columns, or x0, x1, …. A column that the model leaves out is worth nothing.
+    output_names : tuple of str
+        The class that f > 0 speaks for, or a name for each output.
+    error : float
+        The largest difference between base_values + Σ values and f, which was computed in the ordinary way: rounding.
+    classes : array or None
+        Of a classifier.
+    pairs : list or None
+        The two classes of each output, of a classifier with a function for each pair.
+    function : str
+        The name of f: "latent mean" of `GaussianProcessClassifier`, whose `decision_function` is something else; "f".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = SVR(C=10.0).fit(X, X[:, 0] * X[:, 1])
+    >>> explanation = model.explain(X[:5], background=X)
+    >>> explanation.values.shape, bool(explanation.error < 1e-12)
+    ((5, 3), True)
+    """
+
+    values: Floats
+    base_values: Floats
+    data: np.ndarray
+    feature_names: list[str]
+    output_names: tuple[str, ...] = ("f",)
+    error: float = 0.0
+    classes: np.ndarray | None = field(default=None, repr=False)
+    pairs: Sequence[Pair] | None = field(default=None, repr=False)
+    function: str = "f"
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several outputs."""
+        return self.values.ndim == 3
+
+    @property
+    def importance(self) -> Floats:
+        """The mean of |values| over the samples, one number per feature, or a column per output."""
+        return np.asarray(np.abs(self.values).mean(axis=0))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> Self:
+        """The explanation of some of the samples: a slice, indices, or one number."""
+        some = np.atleast_1d(np.arange(len(self))[rows])
+        return replace(self, values=self.values[some], base_values=self.base_values[some], data=self.data[some])
+
+    def output(self, which: int | str) -> Self:
+        """The explanation of one of several outputs, by its number or name."""
+        if not self.several:
+            raise ValueError(f"there is one output only, {self.output_names[0]!r}")
+        k = self._place(which)
+        return self._of(self.values[:, :, k], self.base_values[:, k], self.output_names[k])
+
+    def of_class(self, label: Any) -> Self:
+        """What speaks for a class: the values of its function, or the sum of those of its pairs.
+
+        One against one decides by votes, which no features share exactly; the sum of a class's decision values is what
+        breaks ties between them.
+        """
+        if self.classes is None:
+            raise ValueError("only classifiers have classes; output(k) gives the explanation of one output")
+        labels = self.classes.tolist()
+        if label not in labels:
+            raise ValueError(f"{label!r} is not one of the classes {labels}")
+        signs = class_signs(len(labels), self.pairs)[:, labels.index(label)]
+        shape = (*self.values.shape[:2], -1)
+        name = str(label) if self.function == "f" else f"{self.function} of {label}"
+        return self._of(self.values.reshape(shape) @ signs, self.base_values.reshape(len(self), -1) @ signs, name)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row per sample and a column per feature, of several outputs under their names."""
+        pandas = require("pandas", "a frame of Shapley values")
+        if not self.several:
+            return pandas.DataFrame(self.values, columns=self.feature_names)
+        columns = pandas.MultiIndex.from_product([self.output_names, self.feature_names], names=["output", "feature"])
+        return pandas.DataFrame(self.values.transpose(0, 2, 1).reshape(len(self), -1), columns=columns)
+
+    def plot(self, kind: str = "bar", **options: Any) -> ExplanationDisplay:
+        """The picture: "bar" or "beeswarm"; see `mercer.displays.ExplanationDisplay`."""
+        from mercer.inspection.displays import ExplanationDisplay
+
+        return ExplanationDisplay.from_explanation(self, kind=kind, **options)
+
+    def to_shap(self) -> Any:
+        """As a `shap.Explanation`, for the plots of that package."""
+        made = require("shap", "an explanation for its plots").Explanation
+        names = list(self.output_names) if self.several else None
+        return made(
+            values=self.values,
+            base_values=self.base_values,
+            data=self.data,
+            feature_names=list(self.feature_names),
+            output_names=names,
+        )
+
+    def __repr__(self) -> str:
+        return f"Explanation({len(self)} samples, {len(self.feature_names)} features, {len(self.output_names)} outputs)"
+
+    def __str__(self) -> str:
+        sizes = self.importance if not self.several else self.importance.mean(axis=1)
+        first = np.argsort(-sizes, kind="stable")[:10]
+        of = "" if self.function == "f" else f" of the {self.function}"
+        lines = [f"{len(self)} samples, {len(sizes)} features, {len(self.output_names)} outputs; mean |value|{of}"]
+        wide = max((len(self.feature_names[j]) for j in first), default=0)
+        lines += [f"{self.feature_names[j].ljust(wide)}  {sizes[j]:.4g}" for j in first]
+        return "\n".join([*lines, f"and {len(sizes) - 10} more"] if len(sizes) > 10 else lines)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
+    def _place(self, which: int | str) -> int:
+        if isinstance(which, str):
+            if which not in self.output_names:
+                raise ValueError(f"there is no output {which!r}; there are {', '.join(self.output_names)}")
+            return self.output_names.index(which)
+        if not -len(self.output_names) <= which < len(self.output_names):
+            raise IndexError(f"there is no output {which}; there are {len(self.output_names)}, counted from 0")
+        return int(which) % len(self.output_names)
+
+    def _of(self, values: Floats, base_values: Floats, name: str) -> Self:
+        return replace(self, values=values, base_values=base_values, output_names=(name,), classes=None, pairs=None)
+
+
+# Support vectors of one call, and the values that the core keeps in it: 8 MB, more only for above 65,000 features.
+_VECTORS_PER_CALL, _LEAST_VECTORS, _VALUES_PER_CALL = 512, 16, 1 << 20
+# Rows × background rows × support vectors × features between two lines of a verbose run: half a second of one AVX2
+# core. But rows that the core takes together stay together.
+_WORK_PER_CALL, _ROWS_AT_ONCE = 250_000_000, 8
+
+
+def explain(
+    model: Any, X: Any, background: Any = None, *, background_weight: ArrayLike | None = None, verbose: bool = False
+) -> Explanation:
+    """Exact Shapley values of a trained machine's f at the rows of X; see the method `explain` of the machines.
+
+    The model may be a Pipeline, a table, a search or a calibration; the values are of the columns of X.
+    """
+    machine = outputs_of(model)
+    terms = _terms(machine)
+    players = _players(machine)
+    if background is None:
+        raise TypeError(
+            "background is missing: Shapley values compare a sample with rows that stand for 'feature absent', and "
+            "depend on them. Give some, such as 100 training samples: "
+            "model.explain(X, background=X_train[:: max(1, len(X_train) // 100)])"
+        )
+    rows = machine.rows(X)
+    try:
+        others = machine.rows(background)
+    except ValueError as error:
+        raise ValueError(f"background: {error}") from None
+    weights = parameters.weights("background_weight", background_weight, others.shape[0])
+    used = np.flatnonzero(weights)
+    others, weights = others[used], weights[used]
+    f, base = machine.f(rows), weights @ machine.f(others)
+    data = as_dense(rows)
+    n_columns = len(machine.asked.names)
+    values = np.zeros((len(data), len(machine.names), n_columns))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for term in terms:
+            if term.only_polynomial and len(term.polynomial) == 2:
+                _add_linear(values, players, term, machine, data, np.asarray(weights @ others))
+    curved = [term for term in terms if not (term.only_polynomial and len(term.polynomial) <= 2)]
+    if curved and machine.vectors.shape[0]:
+        _add_curved(values, players, curved, machine, data, as_dense(others), weights, verbose)
+    values *= np.reshape(machine.factor, (-1, 1))
+    if not np.isfinite(values).all():
+        raise FloatingPointError(
+            f"a feature's factor of {machine.kernel!r} overflows float64 for these rows; scale the features"
+        )
+    reached = values.sum(axis=2) + base
+    several = len(base) > 1
+    return Explanation(
+        values=np.ascontiguousarray(values.transpose(0, 2, 1) if several else values[:, 0]),
+        base_values=np.tile(base, (len(data), 1)) if several else np.repeat(base, len(data)),
+        data=machine.asked.cells(X) if machine.asked.steps else data,
+        feature_names=machine.asked.names,
+        output_names=machine.names,
+        error=float(np.abs(reached - f).max(initial=0.0)),
+        classes=getattr(machine.model, "classes_", None),
+        pairs=machine.pairs,
+        function=machine.function,
+    )
+
+
+def _players(machine: Outputs) -> Indices:
+    """The place of the user's column that each feature of the machine belongs to; −1 for one that never changes."""
+    if not machine.asked.steps:
+        return np.arange(len(machine.asked.names))
+    try:
+        return machine.asked.origins
+    except MixedColumns as error:
+        raise ValueError(
+            f"{error}, so that no value of f belongs to one column of X alone; ask the machine about its own features, "
+            "model[-1].explain(model[:-1].transform(X), model[:-1].transform(background)), or leave that step out"
+        ) from None
+
+
+def _terms(machine: Outputs) -> Terms:
+    """The kernel as products over the features, or an error that says what would do."""
+    machine.expect_vectors("explain")
+    terms = machine.kernel.terms(machine.vectors.shape[1])
+    if terms is None or not all(term.within for term in terms):
+        raise ValueError(
+            f"{machine.kernel!r} is no sum of products over the features, so that exact Shapley values would take 2^d "
+            "steps. Gaussian (with gamma, sigma or a diagonal M), Laplacian, Chi2, ANOVA, Linear and Polynomial "
+            "kernels and their sums, products, multiples and powers have them. For this kernel there are "
+            "gradient_importance and partial_dependence, and sampling by other packages, such as "
+            "shap.PermutationExplainer"
+        )
+    return terms
+
+
+def _add_linear(values: Floats, players: Indices, term: Term, machine: Outputs, data: Floats, mean: Floats) -> None:
+    """The closed form for q·⟨x, z⟩: w_j (x_j − the background's mean), which is a sum over the features of a player."""
+    w = np.zeros((values.shape[1], data.shape[1]))
+    for vectors, coefficients in machine.parts(_ranges(machine.vectors.shape[0], data.shape[1])):
+        w += coefficients.T @ vectors
+    if term.inside is not None:
+        w *= term.inside
+    gained = term.polynomial[1] * w * (data - mean)[:, None, :]
+    known = np.flatnonzero(players >= 0)
+    sums = sp.csr_array((np.ones(len(known)), (known, players[known])), shape=(len(players), values.shape[2]))
+    values += np.reshape(np.asarray(gained.reshape(-1, len(players)) @ sums), values.shape)
+
+
+def _add_curved(
+    values: Floats,
+    players: Indices,
+    terms: list[Term],
+    machine: Outputs,
+    data: Floats,
+    others: Floats,
+    weights: Floats,
+    verbose: bool,
+) -> None:
+    # A feature that is 0 in all of these is worth nothing, and multiplies k(·, s) by a number: much of sparse data.
+    used = (data != 0).any(axis=0) | (others != 0).any(axis=0)
+    chosen = np.flatnonzero(used)
+    chosen = chosen[np.argsort(players[chosen], kind="stable")]  # a player's features side by side
+    live, starts = np.unique(players[chosen], return_index=True)
+    data, others = np.ascontiguousarray(data[:, chosen]), np.ascontiguousarray(others[:, chosen])
+    d, n = data.shape[1], machine.vectors.shape[0]
+    if d == 0:
+        return
+    gained = np.zeros((*values.shape[:2], len(live)))
+    # Where every player has one feature, that need not be told.
+    together = () if len(live) == d else (np.append(starts, d).astype(np.int64),)
+    n_threads = effective_n_threads(getattr(machine.model, "n_jobs", None))
+    step = max(1, _VALUES_PER_CALL // (d * min(n, _vectors_per_call(d))))
+    step = min(step, max(_ROWS_AT_ONCE, _WORK_PER_CALL // (d * n * len(others))))
+    reporter = Reporter(verbose)
+    for start in range(0, len(data), step):
+        some = slice(start, start + step)
+        seen = 0
+        for vectors, coefficients in machine.parts(_ranges(n, len(used))):
+            own, unseen = np.ascontiguousarray(vectors[:, chosen]), vectors[:, ~used]
+            for term in terms:
+                rates = term.rates(len(used))
+                _core.shapley_add(
+                    gained[some],
+                    data[some],
+                    others,
+                    weights,
+                    own if term.inside is None else own * term.inside[chosen],  # ⟨x, z⟩ is over these alone
+                    np.ascontiguousarray(coefficients.T) * _with_zeros(rates[:, ~used], unseen),
+                    np.ascontiguousarray(rates[:, chosen]),
+                    np.array(term.polynomial),
+                    n_threads,
+                    *together,
+                )
+            seen += len(vectors)
+            if reporter.is_due:
+                done = start + min(step, len(data) - start) * seen / n
+                reporter.tell(f"{int(done):,} of {len(data):,} samples explained", done / len(data))
+    values[:, :, live[live >= 0]] += gained[:, :, live >= 0]
+
+
+def _with_zeros(rates: Floats, vectors: Floats) -> Floats:
+    """Π_l k_l(0, s_l) of every vector."""
+    square, absolute, chi2, _ = rates
+    exponent = vectors**2 @ square + np.abs(vectors) @ absolute + np.maximum(vectors, 0.0) @ chi2
+    return np.asarray(np.exp(-exponent))
+
+
+def _vectors_per_call(d: int) -> int:
+    return min(_VECTORS_PER_CALL, max(_LEAST_VECTORS, _VALUES_PER_CALL // max(1, d)))
+
+
+def _ranges(n: int, d: int) -> list[slice]:
+    """The vectors of each call."""
+    step = _vectors_per_call(d)
+    return [slice(start, start + step) for start in range(0, n, step)]

@@ -1,0 +1,212 @@
+"""Features of a Gaussian kernel s·exp(−γ‖x − z‖²): random frequencies, and its power series.
+
+It is the mean of s·cos ω'(x − z) over frequencies ω from N(0, 2γI), so that m of them make the features
+
+    √(s/m) (cos ω'x, sin ω'x)
+
+An odd number of features has √(2s/m) cos(ω'x + φ) for the last of them, with a random phase φ.
+
+It is also s·e^(−γ‖x‖²) e^(−γ‖z‖²) Σ_j (2γ⟨x, z⟩)^j/j!. The series cut off makes the features
+
+    √s e^(−γ‖x‖²) √((2γ)^|a|/a!) x^a  for all exponents |a| below n_terms
+
+With one feature these are the first terms of the series; with more, those of degree j are its monomials (Cotter, Keshet
+and Srebro 2011).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from mercer.estimators.fitting.pipeline.state import Array, Count, Number, Unsaved, expect, fitted, is_count
+from mercer.inspection.features.feature_map import MOST_COLUMNS, FeatureMap
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike
+from mercer.runtime.parameters import Seed, integer
+from mercer.samples.arrays import Floats, Samples
+
+
+@dataclass(eq=False, repr=False)
+class RandomFourier(FeatureMap):
+    """Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007), orthogonal by default (Yu and others 2016).
+
+    The error falls like 1/√n_components; `error(X)` says what it is.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="rbf"
+        A Gaussian kernel, also with a matrix M or a factor.
+    n_components : int, default=200
+        Features: a cosine and a sine for half as many frequencies. With an odd number the last frequency has a cosine
+        alone, at a random phase.
+    orthogonal : bool, default=True
+        Draw frequencies in orthogonal directions, which makes the error smaller.
+    random_state : int or Generator, default=0
+        What the frequencies are drawn by.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        With its numbers.
+    frequencies_ : array of shape (ceil(n_components / 2), n_features)
+        The frequencies ω.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.inspection.features import RandomFourier
+    >>> from mercer.kernels import Gaussian
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> features = RandomFourier(Gaussian(gamma=0.2), n_components=2000).fit(X)
+    >>> features.transform(X).shape, features.error(X) < 0.1
+    ((50, 2000), True)
+    """
+
+    _FITTED = fitted(
+        frequencies_=Array(None, "n_features_in_", required=True),
+        _phase=Number(or_none=True, required=True),
+        _scale=Unsaved(),
+    )
+
+    kernel: KernelLike = "rbf"
+    n_components: int = 200
+    orthogonal: bool = True
+    random_state: Seed = 0
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        expect(is_count(self.n_components), "n_components must be a count")
+        n, wanted = len(self.frequencies_), int(self.n_components)
+        expect((wanted + 1) // 2 == n > 0, f"{self.n_components!r:.40} components have no {n} frequencies")
+        has_phase = self._phase is not None
+        expect((wanted % 2 == 1) == has_phase, "an odd number of components has a phase, and no other has")
+
+    def _complete_fitted(self) -> None:
+        self._scale = gaussian_of(self.kernel_)[0]
+
+    def _prepare(self, X: Samples) -> None:
+        integer("n_components", self.n_components, 1, "the number of features")
+        self._scale, gamma, factor = gaussian_of(self.kernel_)
+        width = X.shape[1] if factor is None else factor.shape[1]
+        rng = np.random.default_rng(self.random_state)
+        frequencies = rng.normal(size=((self.n_components + 1) // 2, width))
+        if self.orthogonal:
+            frequencies = _orthogonal(rng, frequencies)
+        frequencies *= math.sqrt(2 * gamma)
+        self._phase = rng.uniform(0.0, 2.0 * math.pi) if self.n_components % 2 else None
+        self.frequencies_ = frequencies if factor is None else frequencies @ factor.T
+
+    def _width(self) -> int:
+        return int(self.n_components)
+
+    def _features(self, X: Samples) -> Floats:
+        angles = X @ self.frequencies_.T
+        size = math.sqrt(self._scale / len(self.frequencies_))
+        if self._phase is None:
+            return np.asarray(size * np.concatenate([np.cos(angles), np.sin(angles)], axis=1))
+        both, last = angles[:, :-1], math.sqrt(2.0) * np.cos(angles[:, -1:] + self._phase)
+        return np.asarray(size * np.concatenate([np.cos(both), np.sin(both), last], axis=1))
+
+
+def _orthogonal(rng: np.random.Generator, frequencies: Floats) -> Floats:
+    """Frequencies of these lengths, orthogonal in groups of as many as there are dimensions."""
+    m, width = frequencies.shape
+    lengths = np.linalg.norm(frequencies, axis=1)
+    blocks = [linalg.qr(rng.normal(size=(width, width)))[0].T for _ in range(-(-m // width))]
+    return np.asarray(np.concatenate(blocks)[:m] * lengths[:, None])
+
+
+def gaussian_of(kernel: Kernel) -> tuple[float, float, Floats | None]:
+    """The scale, γ and the linear factor of a Gaussian kernel."""
+    recipe = kernel.recipe()
+    if recipe is None or recipe.ending != "gaussian" or recipe.constant:
+        raise ValueError(f"{kernel!r} is no Gaussian kernel, nor a multiple of one")
+    return recipe.scale, recipe.numbers[0], recipe.factor
+
+
+@dataclass(eq=False, repr=False)
+class GaussianSeries(FeatureMap):
+    """The first terms of the power series of a Gaussian kernel; `error(X)` says what the others add up to.
+
+    It is for samples near the origin of few features. Elsewhere use RandomFourier or Nystrom.
+
+    Parameters
+    ----------
+    kernel : Kernel or str, default="rbf"
+        A Gaussian kernel, or a multiple of one.
+    n_terms : int, optional
+        Terms of the series: all monomials of a smaller degree. By default 20 for one feature, and for more as many as
+        make at most 1,000 columns.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        With its numbers.
+    n_terms_ : int
+        The terms that were made.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from mercer.inspection.features import GaussianSeries
+    >>> from mercer.kernels import Gaussian
+    >>> X = [[-1.0], [0.0], [1.5]]
+    >>> GaussianSeries(Gaussian(gamma=0.5), n_terms=25).fit(X).error(X) < 1e-12
+    True
+    """
+
+    _FITTED = fitted(n_terms_=Count(required=True), _scale=Unsaved(), _gamma=Unsaved())
+
+    kernel: KernelLike = "rbf"
+    n_terms: int | None = None
+
+    _takes_sparse = False
+
+    def _check_fitted(self) -> None:
+        super()._check_fitted()
+        self._check_prepared(np.empty((0, self.n_features_in_)))
+
+    def _prepare(self, X: Samples) -> None:
+        self._scale, self._gamma, factor = gaussian_of(self.kernel_)
+        if factor is not None:
+            raise ValueError(f"{self.kernel_!r} has a matrix; use RandomFourier or Nystrom")
+        d = X.shape[1]
+        if self.n_terms is None:
+            self.n_terms_ = next(n for n in itertools.count(1) if math.comb(d + n, d) > 1000 or n == 20)
+        else:
+            self.n_terms_ = integer("n_terms", self.n_terms, 1, "the number of terms")
+        count = math.comb(d + self.n_terms_ - 1, d)
+        if count > MOST_COLUMNS:
+            raise ValueError(f"{count} monomials of {d} features are too many; lower n_terms, or use RandomFourier")
+
+    def _features(self, X: Floats) -> Floats:
+        """Degree after degree: x^a of degree j is x_i times one of degree j − 1 whose first factor is no later."""
+        d = X.shape[1]
+        Z = math.sqrt(2.0 * self._gamma) * X
+        # Columns of the last degree, with how often their first factor occurs in them, grouped by that factor.
+        first = math.sqrt(self._scale) * np.exp(-self._gamma * np.sum(X**2, axis=1))[:, None]
+        out = [first]
+        last: list[list[tuple[Floats, int]]] = [[(first, 0)] if i == d - 1 else [] for i in range(d)]
+        for _ in range(1, self.n_terms_):
+            fresh: list[list[tuple[Floats, int]]] = []
+            for i in range(d):
+                made = []
+                for k in range(i, d):
+                    for column, times in last[k]:
+                        count = times + 1 if k == i and times else 1
+                        made.append((column * Z[:, [i]] / math.sqrt(count), count))
+                fresh.append(made)
+            last = fresh
+            out += [column for made in last for column, _ in made]
+        return np.concatenate(out, axis=1)
+
+    def _width(self) -> int:
+        return math.comb(self.n_features_in_ + self.n_terms_ - 1, self.n_features_in_)

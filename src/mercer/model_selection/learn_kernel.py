@@ -1,0 +1,210 @@
+"""Parameters of a kernel by gradient search, on a criterion that one fit tells.
+
+    "likelihood"     log p(y) of the Gaussian process with noise lam (`GaussianProcessRegressor`), to be large
+    "loo"            the exact leave-one-out error of least squares, Σ w_i r_i²/Σw with r_i = c_i/G_ii, c = GY, where
+                     G = A⁻¹, or A⁻¹ − A⁻¹11'A⁻¹/1'A⁻¹1 with a bias, and A = K + lam W⁻¹
+    "radius-margin"  R²‖w‖² of SVC(slack="l2"): at most 4R²‖w‖² training samples are errors when left out (Vapnik;
+                     Chapelle and others, 2002), in the feature space of K + diag(1/C_i), which separates them
+    "alignment"      that of the kernel with the targets, to be large
+
+Derivatives by K, chained with those of the kernel: with a_i = 2w_ir_i/(ΣwG_ii) and b_i = a_ir_i the second has
+G diag(b)G − Gac', and the third ‖w‖²(diag β − ββ') − R²αα', β those of the ball's centre.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from mercer.estimators.gaussian_process.process import GaussianProcess
+from mercer.kernels import Kernel
+from mercer.kernels.names import KernelLike, as_kernel
+from mercer.model_selection.alignment import alignment, target_columns
+from mercer.places import gram_for
+from mercer.problems.classification import squared_soft_margin
+from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.parameters import one_of, positive
+from mercer.runtime.threads import effective_n_threads
+from mercer.samples.arrays import Floats
+from mercer.samples.checks import check_same_length, outputs, refuse_no_weight, weights
+from mercer.samples.engine import on_host
+from mercer.samples.labels import read_signs
+from mercer.samples.matrices import as_matrix
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.parameter_search import climb
+from mercer.solvers.solution import Stop
+
+LEARN_CRITERIA: Final = ("likelihood", "loo", "radius-margin", "alignment")
+_SOLVED = Stop(tol=1e-7, max_iter=10_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class LearntKernel:
+    """A kernel whose parameters were found by their gradient.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With the parameters that were found.
+    numbers : dict
+        lam or C, as it was found or given.
+    criterion : str
+        What was judged.
+    value : float
+        The criterion at the end: log p(y), the mean squared error, R²‖w‖² or the alignment.
+    start : float
+        The criterion where the search began.
+    """
+
+    kernel: Kernel
+    numbers: dict[str, float]
+    criterion: str
+    value: float
+    start: float
+
+
+def learn_kernel(
+    X: Any,
+    y: ArrayLike,
+    *,
+    kernel: KernelLike = "rbf",
+    criterion: str = "likelihood",
+    lam: float = 0.1,
+    C: float = 1.0,
+    bias: bool = False,
+    names: Sequence[str] | None = None,
+    max_iter: int = 100,
+    sample_weight: ArrayLike | None = None,
+) -> LearntKernel:
+    """The parameters of a kernel that are best by a criterion, from the given ones on: a local optimum.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or sequence of samples
+        The training samples.
+    y : array
+        Numbers for "likelihood" and "loo" (±1 for two classes), labels of two classes for "radius-margin", either for
+        "alignment".
+    kernel : str, Kernel or callable, default="rbf"
+        Where the search begins.
+    criterion : {"likelihood", "loo", "radius-margin", "alignment"}, default="likelihood"
+        What to judge by.
+    lam : float, default=0.1
+        λ of "likelihood" and "loo"; learnt too.
+    C : float, default=1.0
+        C of "radius-margin"; learnt too.
+    bias : bool, default=False
+        Whether the process or least squares has a constant beside f; "radius-margin" always has.
+    names : list of str, optional
+        What to change, by the names of `kernel.get_params()`, "lam" or "C"; by default all that are positive numbers.
+    max_iter : int, default=100
+        The most steps.
+    sample_weight : array, optional
+        Weights of the samples.
+
+    Returns
+    -------
+    LearntKernel
+        Its attributes are ``kernel``, with the parameters that were found; ``numbers``, a dict with lam or C, as it was
+        found or given; ``criterion``; ``value``, the criterion at the end: log p(y), the mean squared error, R²‖w‖² or
+        the alignment; and ``start``, the criterion where the search began.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from mercer import SVC, learn_kernel
+    >>> from mercer.kernels import Gaussian
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = scale(X)[:200], y[:200]
+    >>> found = learn_kernel(X, y, kernel=Gaussian(gamma=1.0), criterion="radius-margin", max_iter=10)
+    >>> found.value < found.start, found.kernel.gamma < 0.3
+    (True, True)
+    >>> SVC(slack="l2", kernel=found.kernel, **found.numbers).fit(X, y).score(X, y) > 0.95
+    True
+    """
+    one_of("criterion", criterion, LEARN_CRITERIA)
+    y, sample_weight = on_host(y), on_host(sample_weight)
+    bound = as_kernel(kernel).bind(X)
+    if bound.accepts == "gram":
+        raise ValueError("a precomputed matrix has no parameters to learn; give the kernel and the samples")
+    samples = as_matrix(X) if bound.accepts == "vectors" else X
+    judged = _Judged(samples, y, weights(sample_weight, len(np.asarray(y))), bool(bias))
+    judge = {
+        "likelihood": judged.likelihood,
+        "loo": judged.leave_one_out,
+        "radius-margin": judged.radius_margin,
+        "alignment": judged.aligned,
+    }[criterion]
+    numbers = {"radius-margin": {"C": positive("C", C)}, "alignment": {}}.get(criterion, {"lam": positive("lam", lam)})
+    best, found = climb(judge, bound, numbers, names, max_iter)
+    best = clone(best)  # which may be the caller's
+    best.learnt = True
+    sign = 1.0 if criterion in ("likelihood", "alignment") else -1.0
+    return LearntKernel(best, found, criterion, sign * judge(best, found)[0], sign * judge(bound, numbers)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Samples with targets, and each criterion as something to be made large, with its derivatives."""
+
+    X: Any
+    y: Any
+    weight: Floats
+    bias: bool
+
+    def __post_init__(self) -> None:
+        check_same_length(self.X, self.y)
+        refuse_no_weight(self.weight)
+        if not self.weight.all():
+            raise ValueError("a sample of weight 0 has no part in this; leave it out of X, y and sample_weight")
+
+    def likelihood(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        Y = outputs(self.y)[0]
+        process = GaussianProcess(self.X, Y, self.weight, kernel=kernel, lam=numbers["lam"], bias=self.bias)
+        return process.log_likelihood, process.log_likelihood_gradient
+
+    def leave_one_out(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        Y, n_threads = outputs(self.y)[0], effective_n_threads(None)
+        factor = gram_for(kernel, self.X, n_threads=n_threads).factor(numbers["lam"] / self.weight, n_threads=n_threads)
+        if factor is None:
+            raise ValueError(f"K + {numbers['lam']:g}·W⁻¹ is not positive definite to rounding; raise lam")
+        G = factor.solve(np.eye(len(Y)))
+        if self.bias:
+            ones = G.sum(axis=1)
+            G -= np.outer(ones, ones) / ones.sum()
+        g, c, share = G.diagonal()[:, None], G @ Y, (self.weight / self.weight.sum())[:, None]
+        r = c / g
+        a = 2 * share * r / g
+        by_K = (G * (a * r).sum(axis=1)) @ G - (G @ a) @ c.T
+        by_lam = float(by_K.diagonal() @ (1.0 / self.weight))
+        slopes = {"lam": -by_lam, **kernel.parameter_gradient(self.X, weights=-by_K)}
+        return -float((share * r * r).sum()), slopes
+
+    def radius_margin(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        gram = gram_for(kernel, self.X, n_threads=effective_n_threads(None))
+        C = numbers["C"] * self.weight
+        n = len(C)
+        machine = squared_soft_margin(read_signs(self.y), C)
+        group = np.zeros(n, dtype=np.int32)
+        half = 0.5 * (gram.diagonal + 1.0 / C)
+        # The box is wider than the sum, so that a single vector at the rim determines b.
+        ball = DualProblem.of_rows(half, np.zeros(n), np.full(n, 2.0), 1.0 / C, group, np.ones(1))
+        (one, margin), (other, radius) = (solve_certified(problem, gram, _SOLVED) for problem in (machine, ball))
+        square, norm = 2.0 * radius.dual, 2.0 * margin.dual
+        alpha, beta = one.beta, other.beta
+        by_K = norm * (np.diag(beta) - np.outer(beta, beta)) - square * np.outer(alpha, alpha)
+        by_C = -float(by_K.diagonal() @ (1.0 / C)) / numbers["C"]
+        if not math.isfinite(square * norm):
+            raise FloatingPointError("R²‖w‖² overflows")
+        return -square * norm, {"C": -by_C, **kernel.parameter_gradient(self.X, weights=-by_K)}
+
+    def aligned(self, kernel: Kernel, numbers: dict[str, float]) -> tuple[float, dict[str, Any]]:
+        value, slope = alignment(kernel(self.X), target_columns(self.y), self.weight, centred=True)
+        return value, kernel.parameter_gradient(self.X, weights=slope)

@@ -1,0 +1,276 @@
+"""Every solution between the smallest C and the largest: `svm_path`, and what it returns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer.estimators.fitting.pipeline.fit import Fit, deadline_of, read_samples
+from mercer.estimators.fitting.pipeline.machine import trained_on
+from mercer.estimators.fitting.pipeline.reporting import Progress
+from mercer.estimators.fitting.reports.coefficients import expansion_of
+from mercer.estimators.svc import SVC
+from mercer.model_selection.paths.exact_path import Trace, problem_at, trace
+from mercer.model_selection.paths.exact_solution import merged_duals
+from mercer.model_selection.paths.path_nodes import Nodes, nodes_of
+from mercer.problems.classification import soft_margin
+from mercer.problems.dual_problem import DualProblem
+from mercer.runtime.parameters import REGULARIZED, positive
+from mercer.samples.arrays import Floats, freeze
+from mercer.samples.checks import copy_columns
+
+if TYPE_CHECKING:
+    from mercer.inspection.displays import PathDisplay
+
+
+class CPath:
+    """The machines of `svm_path` for every C of a range; `svm_path` makes it.
+
+    Parameters
+    ----------
+    machine : SVC
+        The machine whose path it is, not fitted.
+    fit : Fit
+        What was read.
+    found : Trace or Nodes
+        The solutions: exact ones with their breakpoints, or fits with a gap between them.
+
+    Attributes
+    ----------
+    C_ : array of shape (n_breakpoints,)
+        Where α stops being linear in C; for an ε-path the C that were solved.
+    C_range_ : tuple of float
+        The C that the path answers for.
+    n_free_, n_bounded_, n_support_ : arrays of shape (n_breakpoints,)
+        How many merged samples are on the margin, inside it, and either. At a breakpoint, those of the segment that
+        ends there.
+    margin_ : array of shape (n_breakpoints,)
+        1/‖w‖.
+    intercept_ : array of shape (n_breakpoints,)
+        b; in the middle of its interval where no sample is on the margin.
+    gap_ : array of shape (n_breakpoints - 1,)
+        Of an ε-path, the largest relative duality gap between each fit and the next.
+    exact_ : bool
+        Whether α is exact for every C, or certified to a relative gap of `epsilon_`.
+    stop_reason_ : str
+        "converged", or what ended the path before C_max: "rounding floor", "max_time", "max_iter" or "stalled".
+    n_checks_, largest_violation_, n_refactorisations_, n_restarts_
+        How often optimality was checked from scratch on the way and at the end, and the worst of these (NaN: none);
+        how often the factor was computed afresh; and how often the path went on from an ordinary solution, where
+        rounding had decided the order of events.
+
+    Examples
+    --------
+    >>> from mercer import svm_path
+    >>> path = svm_path([[-1.0], [1.0]], [0, 1], kernel="linear")
+    >>> path.C_.tolist(), path.alpha(0.2).tolist(), path.alpha(7).tolist()
+    ([0.5], [0.2, 0.2], [0.5, 0.5])
+    """
+
+    def __init__(self, machine: SVC, fit: Fit, found: Trace | Nodes) -> None:
+        self._machine, self._fit, self._found = machine, fit, found
+        self.exact_ = isinstance(found, Trace)
+        self.epsilon_ = float(found.epsilon) if isinstance(found, Nodes) else None
+        self.stop_reason_ = found.stop_reason
+        self.C_range_ = (float(found.start), float(found.end))
+        columns = {name: freeze(values) for name, values in found.columns().items()}
+        self.C_: Floats = columns["C_"]
+        self.n_free_, self.n_bounded_ = columns["n_free_"], columns["n_bounded_"]
+        self.margin_, self.intercept_ = columns["margin_"], columns["intercept_"]
+        if isinstance(found, Nodes):
+            self.gap_ = columns["gap_"]
+        if isinstance(found, Trace):
+            self.n_checks_, self.largest_violation_ = found.n_checks, found.largest_violation
+            self.n_refactorisations_, self.n_restarts_ = found.n_refactorisations, found.n_restarts
+
+    def __repr__(self) -> str:
+        low, high = self.C_range_
+        kind = "exact" if self.exact_ else f"relative gap ≤ {self.epsilon_:g}"
+        return f"CPath({len(self.C_)} breakpoints, C from {low:.3g} to {high:.3g}, {kind})"
+
+    @property
+    def n_support_(self) -> Any:
+        return self.n_free_ + self.n_bounded_
+
+    def alpha(self, C: float) -> Floats:
+        """α of every training row at C; copies of a sample share its α by their weights."""
+        beta, _ = self._solution(self._inside(C))
+        merged = self._fit.merged
+        alpha = np.zeros(self._fit.n)
+        alpha[merged.rows] = np.abs(beta)[merged.member] * merged.share
+        return alpha
+
+    def at(self, C: float) -> SVC:
+        """The fitted machine at C, concluded by the estimator itself and with its certificate."""
+        C = self._inside(C)
+        if C == 0 or math.isinf(C):
+            raise ValueError(f"C={C:g} is an end of the path that is not reached; a machine needs a C between them")
+        machine = clone(self._machine).set_params(C=C)
+        copy_columns(self._machine, machine)
+        start = problem_at(self._found.problem, C).nearest_feasible(self._found.at(C)[0])
+        limits = self._fit.limits
+        limits = replace(limits, stop=replace(limits.stop, deadline=deadline_of(machine.max_time)))
+        model: SVC = trained_on(machine, replace(self._fit, limits=limits), [start])
+        return model
+
+    def _solution(self, C: float) -> tuple[Floats, float]:
+        """β of every merged sample and b; solved for where the path's own β is not optimal to tol."""
+        beta, b, optimal = self._found.at(C)
+        if optimal:
+            return beta, b
+        model = self.at(C)
+        return merged_duals(model, self._fit), float(model.intercept_[0])
+
+    def decision_function(self, X: Any, Cs: Any) -> Floats:
+        """f of every sample (row) at every C (column), with one pass over the kernel values."""
+        values = [self._inside(C) for C in np.atleast_1d(np.asarray(Cs, dtype=np.float64)).tolist()]
+        found = [self._solution(C) for C in values]
+        beta = np.column_stack([beta for beta, _ in found]) if found else np.empty((len(self._fit.merged.y), 0))
+        b = np.array([b for _, b in found])
+        if self._machine.bias in REGULARIZED:
+            b = beta.sum(axis=0)
+        used = np.flatnonzero(beta.any(axis=1))
+        expansion = expansion_of(self._fit, np.ascontiguousarray(beta[used]), b, used)
+        X = read_samples(self._machine, X, expansion.kernel, reset=False)
+        return expansion(X, self._fit.limits.n_threads)
+
+    def predict(self, X: Any, Cs: Any) -> np.ndarray:
+        """The class of every sample (row) at every C (column)."""
+        labels: np.ndarray = self._fit.target.labels
+        return np.asarray(labels[(self.decision_function(X, Cs) >= 0).astype(np.intp)])
+
+    def error(self, X: Any, y: Any, Cs: Any) -> Floats:
+        """The share of these samples that are misclassified at every C."""
+        wrong = self.predict(X, Cs) != np.asarray(y).reshape(-1, 1)
+        return np.asarray(wrong.mean(axis=0))
+
+    def _inside(self, C: float) -> float:
+        low, high = self.C_range_
+        C = positive("C", C)
+        if not low <= C <= high:
+            ended = "" if self.stop_reason_ == "converged" else f", where it ended ({self.stop_reason_})"
+            raise ValueError(
+                f"C={C:g} is outside of this path, which goes from {low:g} to {high:g}{ended}; call svm_path with "
+                "C_min and C_max around it, or fit SVC there"
+            )
+        return C
+
+    def plot(self, *axes: Any, **options: Any) -> PathDisplay:
+        """α, margin, support vectors and errors over C; see `mercer.displays.PathDisplay.from_svm_path`."""
+        from mercer.inspection.displays import PathDisplay
+
+        return PathDisplay.from_svm_path(self, *axes, **options)
+
+
+# The most samples whose path is exact by default: it takes some three events for each of them, and an event
+# a product with up to that many rows of K.
+_MOST_EXACT = 5000
+# ε and the range of C of an ε-path, by default.
+_EPSILON, _RANGE = 1e-3, (0.01, 100.0)
+
+
+def svm_path(
+    X: Any,
+    y: Any,
+    *,
+    C_min: float | None = None,
+    C_max: float | None = None,
+    epsilon: float | None = None,
+    sample_weight: Any = None,
+    **options: Any,
+) -> CPath:
+    """SVC of two classes for every C: α is piecewise linear in C, and every breakpoint is found.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        A list of strings for a string kernel; the square kernel matrix for a precomputed one.
+    y : array of shape (n_samples,)
+        Two classes.
+    C_min : float, optional
+        Where the range of C begins: by default at 0, that of an ε-path at 0.01.
+    C_max : float, optional
+        Where it ends: by default where nothing changes any more, or where float64 cannot tell `tol` from its rounding;
+        that of an ε-path at 100.
+    epsilon : float, optional
+        Ask for an ε-path: ordinary fits so near to one another that the machine interpolated between two of them has a
+        relative duality gap of at most ε, which is proven. By default the path is exact up to 5,000 distinct samples,
+        and an ε-path with ε = 0.001 beyond.
+    sample_weight : array of shape (n_samples,), optional
+        Weights of the samples, by which C is multiplied.
+    **options : parameters of SVC
+        Those besides C: `kernel`, `gamma`, `bias`, `class_weight`, ... `tol` is 1e-8 unless given.
+
+    Returns
+    -------
+    CPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from mercer import svm_path
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = svm_path(scale(X), y, C_max=100)
+    >>> len(path.C_) > 500, path.at(3.7).certificate_.violation < 1e-8
+    (True, True)
+    """
+    machine = SVC(**{"tol": 1e-8, **options})
+    if epsilon is not None:
+        positive("epsilon", epsilon, "it is a relative duality gap")
+    begin = None if C_min is None else positive("C_min", C_min)
+    end = math.inf if C_max is None else positive("C_max", C_max)
+    if begin is not None and not begin < end:
+        raise ValueError(f"C_min={C_min!r} is not below C_max={C_max!r}; give a range")
+    _check_machine(machine)
+    fit = Fit.of(machine, X, y, sample_weight)
+    if len(fit.target.labels) != 2:
+        raise ValueError(
+            f"a path is for two classes, but y has {len(fit.target.labels)}; use (y == label) for one of them against "
+            "the rest, or the rows of two of them"
+        )
+    gram = fit.gram()
+    if gram.positive_definite == "no":
+        raise ValueError(
+            f"{fit.kernel!r} is not positive definite on these samples, and only then is α a function of C; use "
+            "another kernel"
+        )
+    problem = problem_of(machine, fit)
+    progress = Progress(None, bool(machine.verbose), 1, fit.X, y)
+    if epsilon is None and len(fit.merged.y) > _MOST_EXACT:
+        epsilon = _EPSILON
+    stop, constant = replace(fit.limits.stop, report=progress.begin("path")), fit.constant
+    found: Trace | Nodes
+    if epsilon is None:
+        found = trace(problem, gram, stop, begin, end, constant=constant)
+    else:
+        begin, end = begin or _RANGE[0], end if math.isfinite(end) else _RANGE[1]
+        found = nodes_of(problem, gram, stop, begin, end, epsilon, constant=constant)
+    progress.end()
+    return CPath(machine, fit, found)
+
+
+def problem_of(machine: Any, fit: Fit) -> DualProblem:
+    """The problem of a two-class machine at C = 1."""
+    (pair,) = fit.target.pairs
+    rows, sides = fit.target.sides(pair, fit.merged.y)
+    assert np.array_equal(rows, np.arange(len(fit.merged.y)))
+    y: Floats = sides
+    problem = soft_margin(y, fit.target.factor[fit.merged.y] * fit.merged.weight)
+    return problem if machine.bias is True else problem.without_bias()
+
+
+def _check_machine(machine: SVC) -> None:
+    if machine.C != 1.0 or machine.theta is not None:
+        raise ValueError("the path is that of all C: leave C, theta and lam out, and give C_min and C_max")
+    if machine.slack != "l1":
+        raise ValueError(
+            f"slack={machine.slack!r} has no exact path: C_i ξ_i² makes α a curve in C; use slack='l1', or fit SVC for "
+            "each C with warm_start=True"
+        )
+    if machine.multiclass not in ("ovo", "ovr"):
+        raise ValueError(f"multiclass={machine.multiclass!r} has no path; leave it at 'ovo'")

@@ -1,0 +1,253 @@
+"""The exact path in C: where every sample is between one breakpoint and the next.
+
+β(C) is linear while the sets of bounded and free variables stay the same. Only the changes of these sets are kept;
+β, b and everything else at some C follow from the sets by one solve with the kernel values themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._core import Homotopy, Stalled
+from mercer.certificates.dual import certify_dual
+from mercer.places.gram import Gram
+from mercer.problems.dual_problem import DualProblem
+from mercer.samples.arrays import Floats
+from mercer.solvers.dual.certified import solve_certified
+from mercer.solvers.homotopy import LOWER, UPPER, KernelRows, follow, in_bounds, path_at, settled
+from mercer.solvers.solution import Stop, StopReason
+
+# Events between two checks of optimality from scratch: one product with K for that many with a part of it.
+_EVENTS_PER_CHECK = 128
+_FIRST_CHECKS = (1, 2, 4, 8, 16, 32, 64)
+# Where rounding decides the order of events, the path goes on this much later, as a share of C; the next time ten
+# times as much, up to 1.
+_LEAPS = tuple(10.0**-k for k in range(9, -1, -1))
+# The share of tol that a certificate may have at the end: an ordinary fit there is not quite as near to its equations.
+_SHARE_AT_END = 0.5
+_EPS = float(np.finfo(float).eps)
+
+
+@dataclass(eq=False)
+class Trace:
+    """The breakpoints of a path, and the values at each."""
+
+    problem: DualProblem  # at C = 1
+    gram: Gram
+    first: NDArray[np.int8]  # where each variable is at the beginning
+    start: float
+    stop: Stop
+    end: float = math.nan
+    stop_reason: StopReason = "converged"
+    log: list[tuple[float, int, int]] = field(default_factory=list)
+    seen: list[tuple[float, ...]] = field(default_factory=list)  # C, free, bounded, ‖w‖², b
+    n_checks: int = 0
+    n_refactorisations: int = 0
+    n_restarts: int = 0
+    largest_violation: float = math.nan  # of those that were checked
+    constant: bool = False  # whether b is the weight of a constant feature, and K has 1 added to it
+
+    def columns(self) -> dict[str, Any]:
+        """Values at the breakpoints, by the names of CPath's attributes."""
+        table = np.array(self.seen).reshape(-1, 5)
+        with np.errstate(divide="ignore"):
+            margin = 1 / np.sqrt(np.maximum(table[:, 3], 0.0))
+        return {
+            "C_": table[:, 0],
+            "n_free_": table[:, 1].astype(np.intp),
+            "n_bounded_": table[:, 2].astype(np.intp),
+            "margin_": margin,
+            "intercept_": table[:, 4],
+        }
+
+    def at(self, C: float, K: KernelRows | None = None) -> tuple[Floats, float, bool]:
+        """β, b, and whether β is optimal to tol: kernel values may be such that the sets do not say enough."""
+        here, K = problem_at(self.problem, C), K or KernelRows(self.gram, keep=False)
+        path = path_at(self.problem, K, self.sides(C), C)
+        beta = here.nearest_feasible(path.beta(C))
+        h, free = path.gradient(C, beta), path.order
+        violation, offsets = here.violation_and_offsets(beta, h)
+        # At a breakpoint the free ones may all be at a bound; b is what their equations say all the same.
+        b = float(h[free].mean()) if len(free) else float(offsets.sum())
+        return beta, b if len(offsets) else 0.0, violation <= self.stop.tol
+
+    def note(self, violation: float) -> None:
+        """One more check of optimality."""
+        self.n_checks += 1
+        self.largest_violation = float(np.fmax(self.largest_violation, violation))
+
+    def sides(self, C: float) -> NDArray[np.int8]:
+        """Where each variable is."""
+        times, variables, sides = zip(*self.log, strict=True) if self.log else ((), (), ())
+        k = int(np.searchsorted(times, C, side="right"))
+        side = self.first.copy()
+        side[np.array(variables[:k], dtype=np.intp)] = sides[:k]  # the last of several changes counts
+        return side
+
+
+def trace(
+    problem: DualProblem, gram: Gram, stop: Stop, begin: float | None, end: float, *, constant: bool = False
+) -> Trace:
+    """Follow the solutions of `problem`, whose bounds are those of C = 1, from C = `begin` (None: 0) to `end`."""
+    K, quiet = KernelRows(gram), replace(stop, report=None)
+    path = _first(problem, K, quiet) if begin is None else _settled_at(problem, K, begin, quiet, None)
+    found = Trace(problem, gram, path.side, path.t, quiet, constant=constant)
+    watch = _Watch(found, K, stop)
+    while True:
+        try:
+            follow(path, end, watch)
+            stalled = False
+        except Stalled:
+            stalled = True
+        found.log += path.log
+        found.n_refactorisations += path.refactorisations
+        after = _beyond(found, path, K, quiet) if stalled else None
+        if after is None:
+            break
+        path = after
+    found.end = path.t
+    if stalled:
+        found.stop_reason = "stalled"
+    elif found.stop_reason == "converged":
+        watch.close(path)
+    _end_where_it_is_proven(found, K)
+    return found
+
+
+def _end_where_it_is_proven(found: Trace, K: KernelRows) -> None:
+    """Certify the solution at the end or, if there is none, beyond the last breakpoint; where rounding leaves more than
+    half of tol there, bring the end back."""
+    C, tol = found.end, _SHARE_AT_END * found.stop.tol
+    if math.isinf(C):
+        C = 2 * found.seen[-1][0] if found.seen else max(1.0, 2 * found.start)
+    while C > 0:
+        violation = certify_dual(problem_at(found.problem, C), found.gram.proof, found.at(C, K)[0], tol)[0].violation
+        if violation <= tol or found.start >= C:
+            found.note(violation)
+            break
+        # It grows with Σα, and that with C.
+        C = max(found.start, C * min(0.8, max(0.01, tol / violation)))
+        found.end, found.stop_reason = C, "rounding floor"
+    found.seen = [row for row in found.seen if row[0] <= found.end]
+    found.log = [event for event in found.log if event[0] <= found.end]
+
+
+def problem_at(problem: DualProblem, C: float) -> DualProblem:
+    """The problem of another C than 1."""
+    return replace(problem, lower=C * problem.lower, upper=C * problem.upper, totals=C * problem.totals)
+
+
+def _first(problem: DualProblem, K: KernelRows, stop: Stop) -> Homotopy:
+    """The sets just above C = 0.
+
+    There f is b, and every sample is inside its margin: all are bounded. With a free bias and classes of unequal weight
+    f is the larger class's label, the smaller class is bounded, and of the larger one those coefficients that make ‖w‖
+    smallest balance it: one more problem, without targets.
+    """
+    upwards = problem.p > 0
+    side = np.where(upwards, UPPER, LOWER).astype(np.int8)
+    above, below = float(problem.upper[upwards].sum()), float(-problem.lower[~upwards].sum())
+    if len(problem.totals) == 0 or abs(above - below) <= 1e-14 * len(side) * (above + below):
+        return path_at(problem, K, side, 0.0)
+    smaller = upwards if above < below else ~upwards
+    bound = np.where(upwards, problem.upper, problem.lower)
+    balance = replace(
+        problem,
+        p=np.zeros(len(side)),
+        lower=np.where(smaller, bound, problem.lower),
+        upper=np.where(smaller, bound, problem.upper),
+    )
+    size = float(np.abs(K.product(balance.feasible_start())).max()) or 1.0
+    rough = solve_certified(balance, K.gram, replace(stop, tol=1e-4 * size))[0]
+    side = settled(balance, K, rough.beta).side
+    return path_at(problem, K, np.where(smaller, np.where(upwards, UPPER, LOWER), side).astype(np.int8), 0.0)
+
+
+def _settled_at(problem: DualProblem, K: KernelRows, C: float, stop: Stop, start: Floats | None) -> Homotopy:
+    """The sets at C, from an ordinary solution."""
+    here = problem_at(problem, C)
+    rough = solve_certified(here, K.gram, replace(stop, tol=max(stop.tol, 1e-3)), start)[0]
+    return settled(here, K, rough.beta).with_family(in_bounds(problem), C)
+
+
+def _beyond(found: Trace, path: Homotopy, K: KernelRows, stop: Stop) -> Homotopy | None:
+    """The sets a little after the C at which rounding decides the order of events; None if that is everywhere."""
+    for leap in _LEAPS:
+        C = max(path.t * (1 + leap), np.nextafter(path.t, math.inf))
+        try:
+            beta = path.beta(path.t) * (C / path.t) if path.t > 0 else None
+            after = _settled_at(found.problem, K, C, stop, beta)
+        except Stalled:
+            continue
+        side = after.side
+        found.log += [(C, int(v), int(side[v])) for v in np.flatnonzero(side != path.side)]
+        found.n_restarts += 1
+        return after
+    return None
+
+
+class _Watch:
+    """An observer of every event: it notes values, checks optimality now and then, and keeps limits."""
+
+    def __init__(self, found: Trace, K: KernelRows, stop: Stop) -> None:
+        self.found, self.K, self.stop = found, K, stop
+        self.events = 0
+        self.last = found.start  # C of the last event
+
+    def __call__(self, path: Homotopy) -> bool:
+        found, t = self.found, path.t
+        self.events += 1
+        self.last = t
+        if not found.seen or t > found.seen[-1][0] * (1 + 1e-12):
+            beta, free = path.beta(t), path.order
+            if float(np.abs(beta).sum()) > self._largest_sum:
+                path.t, found.stop_reason = min(t, self._resolved(path)), "rounding floor"
+                return True
+            bounded = int(np.count_nonzero(beta)) - int(np.count_nonzero(beta[free]))
+            energy, b = path.energy(t), path.bias(t)
+            if found.constant:
+                b = float(beta.sum())
+                energy -= b**2
+            found.seen.append((t, len(free), bounded, energy, b))
+        if self.events % _EVENTS_PER_CHECK == 0 or self.events in _FIRST_CHECKS:
+            self._check(path)
+        if self.events % _EVENTS_PER_CHECK == 0:
+            self.stop.tell(lambda: f"C={t:.3g}, {self.events:,} events, {len(path.order):,} free")
+            limit = self.stop.limit(self.events)
+            if limit is not None:
+                found.stop_reason = limit
+                return True
+        return False
+
+    def close(self, path: Homotopy) -> None:
+        """There are no more events; the end of the last segment may be beyond what float64 resolves."""
+        end, path.t = path.t, self.last
+        path.restart()  # so that slopes which should be zero are
+        resolved = self._resolved(path)
+        if resolved < end:
+            self.found.end, self.found.stop_reason = resolved, "rounding floor"
+
+    def _resolved(self, path: Homotopy) -> float:
+        """The largest C of a segment at which float64 can tell tol from its own rounding: Σα is linear there."""
+        begin, now, slope = path.sum_of(np.sign(self.found.problem.p))
+        return math.inf if slope <= 0 else begin + max(0.0, self._largest_sum - now) / slope
+
+    @cached_property
+    def _largest_sum(self) -> float:
+        """Σα from which on the rounding of f is more than tol."""
+        largest = float(self.K.diagonal.max())
+        return self.stop.tol / (8 * _EPS * largest) if largest > 0 else math.inf
+
+    def _check(self, path: Homotopy) -> None:
+        """The violation at this C from scratch; what has drifted is computed afresh."""
+        found, C = self.found, path.t
+        problem = found.problem
+        beta = path.beta(C)
+        found.note(problem_at(problem, C).violation(beta, problem.gradient(beta, self.K.product(beta))))
+        path.restart()

@@ -1,0 +1,199 @@
+"""The part of a search whose fits share kernel values: between folds, or within each fold behind a pipeline's steps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.model_selection.grids import OF_KERNELS, PRICES, prefix_and_machine, without
+from mercer.model_selection.held_out.fold_fits import FoldFit, affordable, fit_folds
+from mercer.model_selection.held_out.folds import SharedFolds, shares
+from mercer.model_selection.parameter_keys import grouped, key_of_params
+from mercer.model_selection.preprocessing import Steps
+from mercer.model_selection.scoring import NeedsModel, asks_predictions_only, score_of_values
+from mercer.samples.arrays import n_samples, stack
+
+if TYPE_CHECKING:
+    from mercer.model_selection.search import Search
+
+# Why fits of many small pairs of classes share nothing; nor do they start from another solution, pair by pair.
+MANY_PAIRS = "a fit solves its many pairs of classes in one call"
+
+
+class SharedSearch:
+    """Runs groups of points that share a kernel."""
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        self.words: list[str] = []
+        self._lock = threading.Lock()
+        self._machines: dict[int, Any] = {}
+        self._needs_model = ""  # why fits with models go on instead
+        self._units: dict[int, tuple[float, float]] = {}  # of y in each fold: what is 0 for the machine, and what is 1
+
+    def run(self, groups: Sequence[list[int]]) -> list[tuple[list[int], str]]:
+        """Fit and score what can be shared; returns the other groups, each with the reason."""
+        rest, shared = [], []
+        for group in groups:
+            reasons = [self._refusal(point) for point in group]
+            for same in grouped(reasons):
+                points, reason = [group[k] for k in same], reasons[same[0]]
+                if reason is None:
+                    shared.append(points)
+                else:
+                    rest.append((points, reason))
+        fit = self._fit_by_steps if self._search.prefix else self._fit_at_once
+        for alike in grouped(self._reading(group[0]) for group in shared):
+            own = [shared[k] for k in alike]
+            if not self._needs_model:
+                rest += fit(own)
+            if self._needs_model:  # it may have turned out only now
+                rest += [(group, self._needs_model) for group in own]
+        return rest
+
+    # --- what can be shared ------------------------------------------------------------------------------------------
+
+    def _machine(self, point: int) -> Any:
+        if point not in self._machines:
+            self._machines[point] = prefix_and_machine(self._search.at(point))[1]
+        return self._machines[point]
+
+    def _refusal(self, point: int) -> str | None:
+        try:
+            estimator = self._search.at(point)
+            machine = prefix_and_machine(estimator)[1]
+            return Steps.refusal(estimator) or shares(machine) or self._many_pairs(machine)
+        except (TypeError, ValueError) as error:
+            return str(error)
+
+    def _many_pairs(self, machine: Any) -> str | None:
+        """Refuse machines of at least 15 pairs of classes with up to 200 samples each (benchmarks/compare_tables.py).
+
+        One call for all pairs of a fit costs less than a step in Python for each of them.
+        """
+        search = self._search
+        if getattr(machine, "multiclass", "") != "ovo" or search.sample_weight is not None:
+            return None
+        many = self._n_classes > 5 and len(search.y) <= 100 * self._n_classes
+        return MANY_PAIRS if many and machine._kernel().accepts != "gram" else None
+
+    @cached_property
+    def _n_classes(self) -> int:
+        return len(np.unique(np.asarray(self._search.y)))
+
+    def _reading(self, point: int) -> Hashable:
+        """A key that is equal for points whose samples are read in the same way."""
+        params, prefix = self._search.cells.points[point], self._search.prefix
+        kernel = f"{prefix}kernel"
+        kept = without((*PRICES, *OF_KERNELS, "kernel"), params, prefix)
+        kept = {name: value for name, value in kept.items() if not name.startswith(f"{kernel}__")}
+        own = self._machine(point)._kernel()
+        return key_of_params(kept), own.accepts, own.mergeable
+
+    # --- the same samples in every fold ------------------------------------------------------------------------------
+
+    def _fit_at_once(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
+        search, machine = self._search, self._machine(groups[0][0])
+        try:
+            shared = SharedFolds.of(machine, search.X, search.y, search.splits, search.sample_weight)
+        except Exception as error:
+            if search.cells.done == 0:
+                raise  # nothing can be fitted, and the error is the estimator's own
+            self._fail(groups, range(len(search.splits)), error)
+            return []
+        if not affordable(shared, search.budget, _twins(machine)):
+            n = n_samples(shared.whole.merged.y)
+            reason = f"K of {n:,} samples does not fit cache_size, so that every fit computes its own kernel values"
+            return [(group, reason) for group in groups]
+        self._fit(
+            shared, groups, f"kernel values of {n_samples(search.X):,} samples between all folds, for each kernel"
+        )
+        return []
+
+    def _fit(self, shared: SharedFolds, groups: list[list[int]], words: str) -> None:
+        """Fit all points to these folds; `words` say what is shared."""
+        for fold in shared.folds:
+            if fold.error is not None:
+                self._fail(groups, [fold.number], fold.error)
+        self.words.append(words)
+        batches = [[(point, self._machine(point)) for point in group] for group in groups]
+        fit_folds(shared, batches, self, self._search.n_threads, self._search.budget)
+
+    def _fail(self, groups: Sequence[list[int]], folds: Iterable[int], error: BaseException) -> None:
+        cells = self._search.cells
+        for fold in folds:
+            for point in (point for group in groups for point in group):
+                if np.isnan(cells.scores[point, fold]) and point not in cells.lost:
+                    cells.fail(point, fold, error)
+
+    # --- what becomes of the fits ------------------------------------------------------------------------------------
+
+    def wanted(self, name: int, fold: int) -> bool:
+        return not self._needs_model and self._search.wanted(name, fold)
+
+    def told(self, name: int, fold: int, fit: FoldFit) -> None:
+        search, cells, machine = self._search, self._search.cells, self._machine(name)
+        try:
+            zero, unit = self._units.get(fold, (0.0, 1.0))
+            values, samples, targets = zero + unit * fit.values, partial(search.samples, fold), search.targets(fold)
+            score = score_of_values(search.scorer, search.estimator, machine, values, fit.classes, samples, targets)
+        except Exception as error:  # of a score that the user gave
+            if not asks_predictions_only(search.scorer):  # its error may be that of a model that is none
+                words = f"scoring has no value from predictions alone: {type(error).__name__}"
+                self._needs_model = str(error) if isinstance(error, NeedsModel) else words
+                return
+            cells.fail(name, fold, error)
+        else:
+            proof = fit.certificate
+            cells.put(name, fold, score, proof.gap, proof.relative_gap, fit.seconds, fit.stop_reason)
+            search.gap.put(name, fold, machine, fit, targets[0])
+        with self._lock:
+            search.tell(name, fold)
+
+    def failed(self, name: int, fold: int, error: Exception) -> None:
+        self._fail([[name]], [fold], error)
+        with self._lock:
+            self._search.tell(name, fold)
+
+    # --- samples that the steps before the machine make, fold by fold ------------------------------------------------
+
+    def _fit_by_steps(self, groups: list[list[int]]) -> list[tuple[list[int], str]]:
+        search = self._search
+        words = (
+            "kernel values within each fold, for all C and kernels: the steps before the machine are refitted for "
+            "every fold, so that folds have different samples"
+        )
+        for fold in range(len(search.splits)):
+            wanted = [[k for k in group if search.wanted(k, fold)] for group in groups]
+            kept = [group for group in wanted if group]
+            if not kept or self._needs_model:
+                continue
+            try:
+                shared = self._transformed(kept[0][0], fold)
+            except Exception as error:
+                self._fail(kept, [fold], error)
+                continue
+            if not affordable(shared, search.budget, _twins(self._machine(kept[0][0]))):
+                return [(group, "K does not fit cache_size") for group in groups]
+            self._fit(shared, kept, words)
+        return []
+
+    def _transformed(self, point: int, fold: int) -> SharedFolds:
+        """The samples of a fold as the machine sees them, the training samples first."""
+        search, (train, test) = self._search, self._search.splits[fold]
+        order, steps = np.concatenate([train, test]), Steps(self._search.at(point))
+        left = steps.fit(*search.training(fold))
+        self._units[fold] = steps.unit
+        y, weight = (None if part is None else part[order] for part in (search.y, search.sample_weight))
+        X, y = stack(left, steps.transform(search.samples(fold))), steps.target(y)
+        split = (np.arange(len(train)), np.arange(len(train), len(order)))
+        return SharedFolds.of(steps.machine, X, y, [split], weight, first_number=fold)
+
+
+def _twins(machine: Any) -> bool:
+    """Whether a sample has two variables."""
+    return getattr(machine, "loss", "") in ("epsilon_insensitive", "squared_epsilon_insensitive", "expectile")

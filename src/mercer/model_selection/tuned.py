@@ -1,0 +1,407 @@
+"""Estimators that choose their own parameters: `tune` inside of `fit`, and the best machine behind `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, OutlierMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from mercer.estimators import SVC, SVR, OneClassSVM
+from mercer.estimators.fitting.mixins import ScoresAccuracy, ScoresR2
+from mercer.estimators.fitting.pipeline.class_spec import DeclaresState
+from mercer.estimators.fitting.pipeline.state import (
+    AttributeSpec,
+    Flag,
+    NestedEstimator,
+    Number,
+    Parameters,
+    Text,
+    expect,
+    fitted,
+)
+from mercer.estimators.fitting.reports.notebook import ShowsCertificate
+from mercer.estimators.fitting.wrapper_mixin import ModelMethods
+from mercer.model_selection.result import SearchInterrupted, TuningResult
+from mercer.model_selection.tune import tune
+from mercer.runtime.available import available_if
+from mercer.runtime.refitting import adopt_fit, blank_copy
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats
+
+_FIGURE = Number(or_none=True, finite=False, required=True)
+
+
+@dataclass(frozen=True)
+class _Results(AttributeSpec):
+    """`cv_results_`, in a file without the columns of parameters, which follow from the list of points."""
+
+    def to_plain(self, name: str, value: Any) -> dict[str, Any]:
+        return {name: {key: column for key, column in value.items() if not key.startswith("param_")}}
+
+    def from_plain(self, name: str, parts: dict[str, Any], model: Any) -> Any:
+        results = parts[name]
+        known = isinstance(results, dict) and isinstance(results.get("params"), list)
+        expect(known, f"{name} must have the points of a search")
+        columns = {}
+        names = sorted({key for point in results["params"] for key in point})
+        # A column for each name: as much as all points have, unless each point has names of its own.
+        entries = sum(map(len, results["params"]))
+        most = 16 * entries + 10_000
+        expect(len(names) * len(results["params"]) <= most, f"{name} has {len(names)} parameters in {entries} values")
+        for parameter in names:
+            column: Any = np.ma.array(np.empty(len(results["params"]), dtype=object), mask=True)
+            for k, point in enumerate(results["params"]):
+                if parameter in point:
+                    column[k] = point[parameter]
+            columns[f"param_{parameter}"] = column
+        return results | columns
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    def check(tuned: Any) -> bool:
+        return hasattr(getattr(tuned, "best_estimator_", None) or tuned._machine(), name)
+
+    return check
+
+
+@dataclass(eq=False, repr=False)
+class Tuned(ModelMethods, ShowsCertificate, MetaEstimatorMixin, DeclaresState, BaseEstimator):  # type: ignore[misc]  # scikit-learn is untyped
+    """What the estimators that choose their parameters share."""
+
+    _FITTED = fitted(
+        best_index_=_FIGURE,
+        best_score_=_FIGURE,
+        n_splits_=_FIGURE,
+        search_gap_=_FIGURE,
+        search_gap_reason_=Text(required=True),
+        shared_=Text(required=True),
+        choice_=Text(required=True),
+        complete_=Flag(required=True),
+        best_params_=Parameters(required=True),
+        best_estimator_=NestedEstimator(methods=("predict",), required=True),
+        cv_results_=_Results(required=True),
+    )
+
+    grid: Any = None
+    _: KW_ONLY
+    estimator: Any = None
+    cv: Any = 5
+    scoring: Any = None
+    criterion: str = "folds"
+    skip: Any = True
+    one_standard_error: bool = False
+    n_jobs: int | None = None
+    max_time: float | None = None
+    verbose: bool = False
+
+    _kind: ClassVar[Any]
+
+    def _parameters_to_save(self) -> dict[str, Any]:
+        """`cv` and `scoring` as words and numbers only; others are of use for another fit only."""
+        params = super()._parameters_to_save()
+        if not isinstance(params["cv"], int | str | None):
+            params["cv"] = vars(self).get("n_splits_", 5)
+        if not isinstance(params["scoring"], int | str | None):
+            params["scoring"] = None
+        return params
+
+    def _check_saved_parameters(self) -> None:
+        """Take any: they are looked at when `fit` is called, and a grid may be long."""
+
+    def _machine(self) -> Any:
+        return self._kind() if self.estimator is None else self.estimator
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Choose parameters by cross-validation and train the best machine on all samples.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        **params
+            `sample_weight`, and `groups` for splitters that need them.
+
+        Returns
+        -------
+        self
+            Unchanged if it is interrupted; the exception then has the `result` so far.
+        """
+        options = self.get_params(deep=False)
+        del options["estimator"]
+        result = tune(clone(self._machine()), X, y, **options, **params)
+        if result.interrupted_:
+            raise SearchInterrupted(result)
+        if result.best_estimator_ is None:
+            raise TimeoutError(
+                f"max_time={self.max_time:g} s were over before any point of the grid had a score in every fold; raise "
+                "max_time, or try fewer points"
+            )
+        fitted = blank_copy(self)
+        fitted._keep(result)
+        return adopt_fit(self, fitted)
+
+    def _keep(self, result: TuningResult) -> None:
+        """Keep the outcome of a search as attributes of the estimator."""
+        self.best_index_, self.best_params_ = result.best_index_, result.best_params_
+        self.best_estimator_, self.best_score_ = result.best_estimator_, result.best_score_
+        self.choice_ = result.choice_
+        self.cv_results_, self.n_splits_, self.complete_ = result.cv_results_, result.n_splits_, result.complete_
+        self.search_gap_, self.search_gap_reason_ = result.search_gap_, result.search_gap_reason_
+        self.shared_ = result.shared_
+
+    @property
+    def result_(self) -> TuningResult:
+        """Everything that the search found, for `plot` and `at`."""
+        check_is_fitted(self, "best_estimator_")
+        return TuningResult(
+            cv_results_=self.cv_results_,
+            n_splits_=self.n_splits_,
+            complete_=self.complete_,
+            shared_=self.shared_,
+            best_index_=self.best_index_,
+            best_params_=self.best_params_,
+            best_score_=self.best_score_,
+            choice_=self.choice_,
+            best_estimator_=self.best_estimator_,
+            search_gap_=self.search_gap_,
+            search_gap_reason_=self.search_gap_reason_,
+        )
+
+    def _best(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def predict(self, X: Any) -> Any:
+        """The best machine's prediction of each sample."""
+        return self._best().predict(X)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> Floats:
+        """The best machine's decision values."""
+        values: Floats = self._best().decision_function(X)
+        return values
+
+    def _inside(self) -> Any:
+        return self._machine()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self._machine()).input_tags
+        return tags
+
+    # --- fitted attributes of the best machine: an AttributeError where it has none -----------------------------------
+
+    @property
+    def certificate_(self) -> Any:
+        """The proof of the best machine's fit."""
+        return self.best_estimator_.certificate_
+
+    @property
+    def classes_(self) -> Any:
+        """The class labels."""
+        return self.best_estimator_.classes_
+
+    @property
+    def class_weight_(self) -> Any:
+        """The weight of each class."""
+        return self.best_estimator_.class_weight_
+
+    @property
+    def n_features_in_(self) -> Any:
+        """The number of features that the best machine was fitted on."""
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of these features, where the samples had names."""
+        return self.best_estimator_.feature_names_in_
+
+    @property
+    def kernel_(self) -> Any:
+        """The kernel, with numbers for all its parameters."""
+        return self.best_estimator_.kernel_
+
+    @property
+    def support_(self) -> Any:
+        """The indices of the support vectors among the samples."""
+        return self.best_estimator_.support_
+
+    @property
+    def support_vectors_(self) -> Any:
+        """The support vectors."""
+        return self.best_estimator_.support_vectors_
+
+    @property
+    def n_support_(self) -> Any:
+        """The number of support vectors, of each class for a classifier."""
+        return self.best_estimator_.n_support_
+
+    @property
+    def dual_coef_(self) -> Any:
+        """The coefficients of the support vectors."""
+        return self.best_estimator_.dual_coef_
+
+    @property
+    def intercept_(self) -> Any:
+        """The bias of each decision function."""
+        return self.best_estimator_.intercept_
+
+    @property
+    def coef_(self) -> Any:
+        """The weight of each feature, for a linear kernel."""
+        return self.best_estimator_.coef_
+
+    @property
+    def offset_(self) -> Any:
+        """The threshold of a novelty detector's scores."""
+        return self.best_estimator_.offset_
+
+    @property
+    def function_(self) -> Any:
+        """The decision functions as elements of the kernel's space."""
+        return self.best_estimator_.function_
+
+    @property
+    def rkhs_norm_(self) -> Any:
+        """The norm ‖w‖ of each decision function."""
+        return self.best_estimator_.rkhs_norm_
+
+    @property
+    def n_iter_(self) -> Any:
+        """The number of steps of the solver."""
+        return self.best_estimator_.n_iter_
+
+    @property
+    def n_kernel_values_(self) -> Any:
+        """The number of kernel values that the fit computed."""
+        return self.best_estimator_.n_kernel_values_
+
+    @property
+    def converged_(self) -> Any:
+        """True if the fit reached its tolerance."""
+        return self.best_estimator_.converged_
+
+    @property
+    def stop_reason_(self) -> Any:
+        """The reason why the solver stopped."""
+        return self.best_estimator_.stop_reason_
+
+    @property
+    def fit_status_(self) -> Any:
+        """0 if the fit reached its tolerance, as scikit-learn's SVC has it."""
+        return self.best_estimator_.fit_status_
+
+    @property
+    def shape_fit_(self) -> Any:
+        """The shape of the samples that the best machine was fitted on."""
+        return self.best_estimator_.shape_fit_
+
+
+@shared_docs
+class TunedSVC(ScoresAccuracy, Tuned):
+    """Support vector classification that chooses C and the kernel's parameters by cross-validation.
+
+    Parameters
+    ----------
+    %(grid of a search)s
+    estimator : SVC or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is SVC().
+    %(options of a search)s
+
+    Attributes
+    ----------
+    best_estimator_ : SVC
+        %(best machine)s
+    %(outcome of a search)s
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercer import TunedSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TunedSVC({"C": [0.1, 1, 10, 100], "gamma": [0.1, 1]}).fit(X, y)
+    >>> model.best_score_ > 0.95, model.certificate_.proves
+    (True, 'optimality')
+    """
+
+    _kind = SVC
+
+
+@shared_docs
+class TunedSVR(ScoresR2, Tuned):
+    """Support vector regression that chooses C, ε and the kernel's parameters by cross-validation.
+
+    Parameters
+    ----------
+    %(grid of a search)s
+    estimator : SVR or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is SVR().
+    %(options of a search)s
+
+    Attributes
+    ----------
+    best_estimator_ : SVR
+        %(best machine)s
+    %(outcome of a search)s
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import TunedSVR
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(80, 1))
+    >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=80)
+    >>> model = TunedSVR({"C": [1, 10, 100, 1000], "gamma": [0.3, 1]}).fit(X, y)
+    >>> bool(model.best_score_ > 0.9)
+    True
+    """
+
+    _kind = SVR
+
+
+@shared_docs
+class TunedOneClassSVM(OutlierMixin, Tuned):  # type: ignore[misc]  # scikit-learn is untyped
+    """Novelty detection that chooses ν and the kernel's parameters by cross-validation.
+
+    With labels y = ±1, −1 for outliers, the balanced accuracy on held-out samples decides. Without labels it is how
+    close the share of held-out samples outside is to ν, which tells an overfitted kernel from others.
+
+    Parameters
+    ----------
+    %(grid of a search)s
+    estimator : OneClassSVM or Pipeline that ends in one, optional
+        With all parameters that are not searched; None is OneClassSVM().
+    %(options of a search)s
+
+    Attributes
+    ----------
+    best_estimator_ : OneClassSVM
+        %(best machine)s
+    %(outcome of a search)s
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import TunedOneClassSVM
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(size=(150, 2)), rng.uniform(-6, 6, size=(20, 2))])
+    >>> y = np.repeat([1, -1], [150, 20])
+    >>> TunedOneClassSVM({"nu": [0.02, 0.1, 0.2, 0.5]}).fit(X, y).best_params_
+    {'nu': 0.1}
+    """
+
+    _kind = OneClassSVM
+
+    @available_if(_has("score_samples"))
+    def score_samples(self, X: Any) -> Floats:
+        """The score that is compared with `offset_`."""
+        values: Floats = self._best().score_samples(X)
+        return values

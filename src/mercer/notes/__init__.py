@@ -1,0 +1,5 @@
+"""Tools for the lecture notes: theory as numbers, printed algorithms, data sets, the page in the browser."""
+
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)  # the names stand in __init__.pyi

@@ -1,0 +1,208 @@
+"""The examples of the lecture notes, as seeded generators; two of them with their Bayes rule and Bayes risk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.runtime.parameters import Seed, integer, not_negative, positive
+from mercer.samples.arrays import Floats
+
+__all__ = ["Example", "interval", "location", "location_scale", "rings", "with_paraboloid", "with_square"]
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """Samples with labels ±1; ``X, y = example`` takes it apart.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+        The samples.
+    y : array of n numbers
+        Labels, −1 or +1.
+    bayes_rule : callable or None
+        The best label of each row of an array.
+    bayes_risk : float or None
+        The probability that it is wrong: no machine does better.
+    """
+
+    X: Floats
+    y: Floats
+    bayes_rule: Callable[[ArrayLike], Floats] | None = None
+    bayes_risk: float | None = None
+
+    def __iter__(self) -> Iterator[Floats]:
+        return iter((self.X, self.y))
+
+
+def location(n: int = 200, *, distance: float = 2.0, d: int = 2, random_state: Seed = 0) -> Example:
+    """Two normal laws that differ in their means: N(0, I) with the label −1, N(μ, I) with +1, ‖μ‖ = distance.
+
+    The Bayes rule is the plane halfway between the means, and the Bayes risk Φ(−distance/2).
+
+    Parameters
+    ----------
+    n : int, default=200
+        The number of samples.
+    distance : float, default=2.0
+        Between the means.
+    d : int, default=2
+        The number of features.
+    random_state : int or Generator, default=0
+        What is drawn by.
+
+    Examples
+    --------
+    >>> from mercer.notes.datasets import location
+    >>> X, y = example = location(100, distance=2.0)
+    >>> X.shape, round(example.bayes_risk, 4)
+    ((100, 2), 0.1587)
+    """
+    return location_scale(n, distance=distance, scale=1.0, d=d, random_state=random_state)
+
+
+def location_scale(
+    n: int = 200, *, distance: float = 2.0, scale: float = 2.0, d: int = 2, random_state: Seed = 0
+) -> Example:
+    """Two normal laws that differ in mean and scale: N(0, I) with the label −1, N(μ, scale²I) with +1, ‖μ‖ = distance.
+
+    The two labels are equally likely. The Bayes rule is a ball (a plane for scale 1), so that its risk is known from
+    the non-central χ² law.
+
+    Parameters
+    ----------
+    n : int, default=200
+        The number of samples.
+    distance : float, default=2.0
+        Between the means.
+    scale : float, default=2.0
+        The standard deviation of the second law.
+    d : int, default=2
+        The number of features.
+    random_state : int or Generator, default=0
+        What is drawn by.
+
+    Examples
+    --------
+    >>> from mercer.notes.datasets import location_scale
+    >>> example = location_scale(100, distance=0.0, scale=3.0)
+    >>> round(example.bayes_risk, 4), example.bayes_rule([[0.0, 0.0], [9.0, 0.0]]).tolist()
+    (0.1623, [-1.0, 1.0])
+    """
+    rng = _generator(n, random_state)
+    integer("d", d, 1, "the number of features")
+    mean = np.zeros(d)
+    mean[0] = not_negative("distance", distance)
+    size = positive("scale", scale)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    X = rng.normal(size=(n, d))
+    X[y > 0] = mean + size * X[y > 0]
+
+    def rule(points: ArrayLike) -> Floats:
+        Z = np.asarray(points, dtype=np.float64)
+        first = -0.5 * np.sum(Z**2, axis=1)
+        second = -0.5 * np.sum(((Z - mean) / size) ** 2, axis=1) - d * math.log(size)
+        return np.where(second >= first, 1.0, -1.0)
+
+    return Example(X, y, rule, _risk(distance, size, d))
+
+
+def _risk(distance: float, scale: float, d: int) -> float:
+    from scipy import stats  # half a second that the other examples need not wait for
+
+    if scale == 1:
+        return float(stats.norm.cdf(-0.5 * distance))
+    # Where one law is narrower its region is the ball ‖x − a‖² ≤ r²; put it first and at the origin, in its own unit.
+    wide = max(scale, 1.0 / scale)
+    apart = distance if scale > 1 else distance / scale
+    excess = wide**2 - 1.0
+    centre = apart / excess  # on the side away from the wide law's mean
+    square = (2.0 * d * math.log(wide) * wide**2 + apart**2) / excess + centre**2
+    inside_narrow = stats.ncx2.cdf(square, d, centre**2) if centre > 0 else stats.chi2.cdf(square, d)
+    away = ((centre + apart) / wide) ** 2
+    inside_wide = stats.ncx2.cdf(square / wide**2, d, away) if away > 0 else stats.chi2.cdf(square / wide**2, d)
+    return float(0.5 * (1.0 - inside_narrow + inside_wide))
+
+
+def interval(n: int | None = None, *, random_state: Seed = 0) -> Example:
+    """Numbers from −3 to 3, with +1 where the absolute value is at most 1: no threshold separates them, (x, x²) does.
+
+    Without n they are −3, −2, …, 3, for which the margin in (x, x²) is 1.5.
+
+    Parameters
+    ----------
+    n : int, optional
+        How many numbers to draw.
+    random_state : int or Generator, default=0
+        What is drawn by.
+    """
+    X = np.arange(-3.0, 4.0)[:, None] if n is None else _generator(n, random_state).uniform(-3, 3, size=(n, 1))
+    return Example(X, np.where(np.abs(X[:, 0]) <= 1, 1.0, -1.0))
+
+
+def rings(n: int = 200, *, inner: float = 1.0, outer: float = 2.0, random_state: Seed = 0) -> Example:
+    """Points on two circles around the origin, +1 on the inner one: no line separates them.
+
+    With radii 1 and 2 the margin is 1.5/√2 under the kernel ⟨x, z⟩², and 1.5 after `with_paraboloid`, up to how densely
+    the points cover the circles.
+
+    Parameters
+    ----------
+    n : int, default=200
+        The number of samples.
+    inner : float, default=1.0
+        The radius of the inner circle.
+    outer : float, default=2.0
+        The radius of the outer circle.
+    random_state : int or Generator, default=0
+        What is drawn by.
+    """
+    rng = _generator(n, random_state)
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    radius = np.where(y > 0, positive("inner", inner), positive("outer", outer))
+    angle = rng.uniform(0, 2 * np.pi, n)
+    return Example(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]), y)
+
+
+def with_square(X: ArrayLike) -> Floats:
+    """x ↦ (x, x²), for one feature.
+
+    Parameters
+    ----------
+    X : array of shape (n, 1)
+        Samples of one feature.
+    """
+    Z = np.asarray(X, dtype=np.float64)
+    if Z.ndim != 2 or Z.shape[1] != 1:
+        raise ValueError(f"x ↦ (x, x²) takes one feature, but X has the shape {Z.shape}")
+    return np.column_stack([Z, Z**2])
+
+
+def with_paraboloid(X: ArrayLike) -> Floats:
+    """(x₁, x₂) ↦ (x₁, x₂, x₁² + x₂²), and the same for more features.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+        Samples.
+
+    Examples
+    --------
+    >>> from mercer.notes.datasets import with_paraboloid
+    >>> with_paraboloid([[1.0, 2.0]])
+    array([[1., 2., 5.]])
+    """
+    Z = np.asarray(X, dtype=np.float64)
+    if Z.ndim != 2:
+        raise ValueError(f"X must have a row per sample, but its shape is {Z.shape}")
+    return np.column_stack([Z, np.sum(Z**2, axis=1)])
+
+
+def _generator(n: int, random_state: Seed) -> np.random.Generator:
+    integer("n", n, 1, "the number of samples")
+    return np.random.default_rng(random_state)

@@ -1,0 +1,197 @@
+"""What a textbook algorithm did: every step, and where it ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer.runtime.optional import require
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Flags, Floats, freeze
+
+if TYPE_CHECKING:
+    from mercer.inspection.displays import PathDisplay
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step.
+
+    Attributes
+    ----------
+    chosen : tuple of int
+        The working set: the samples whose α were moved.
+    size : float
+        The step length λ along the direction; 1 for the whole way to the solution of a subproblem.
+    clipped : bool
+        Whether the box cut it short.
+    gain : float
+        By how much the dual value grew.
+    dual : float
+        Afterwards.
+    violation : float
+        Afterwards: the largest y_ig_i that may grow minus the smallest that may shrink.
+    b : float
+        Afterwards.
+    alpha : array
+        Afterwards.
+    """
+
+    chosen: tuple[int, ...]
+    size: float
+    clipped: bool
+    gain: float
+    dual: float
+    violation: float
+    b: float
+    alpha: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class SmallProblem:
+    """maximise Σα − ½ΣΣ α_iα_jy_iy_jK_ij  subject to  0 ≤ α ≤ C,  and Σα_iy_i = 0 where there is a bias."""
+
+    K: Floats
+    y: Floats
+    C: float
+    bias: bool = True
+
+    @property
+    def n(self) -> int:
+        return len(self.y)
+
+    def gradient(self, alpha: Floats) -> Floats:
+        """g_i = 1 − y_i Σ_j y_jα_jK_ij."""
+        return np.asarray(1.0 - self.y * (self.K @ (self.y * alpha)))
+
+    def dual(self, alpha: Floats) -> float:
+        beta = self.y * alpha
+        return float(alpha.sum() - 0.5 * beta @ (self.K @ beta))
+
+    def ends(self, alpha: Floats) -> tuple[Flags, Flags]:
+        """I_up and I_down: which y_iα_i may grow, and which may shrink."""
+        below, above = alpha < self.C, alpha > 0
+        return np.where(self.y > 0, below, above), np.where(self.y > 0, above, below)
+
+    def violation_and_b(self, alpha: Floats, g: Floats) -> tuple[float, float]:
+        """max over I_up of y_ig_i minus min over I_down, and b: the mean over free α, or midway between the two.
+
+        Without a bias, the largest |g_i| of an α that may still follow it; b is 0.
+        """
+        if not self.bias:
+            grow, shrink = g[alpha < self.C], g[alpha > 0]
+            return max(0.0, float(grow.max(initial=0.0)), float(-shrink.min(initial=0.0))), 0.0
+        up, down = self.ends(alpha)
+        h = self.y * g
+        top, bottom = float(h[up].max(initial=-math.inf)), float(h[down].min(initial=math.inf))
+        free = up & down
+        return max(0.0, top - bottom), float(h[free].mean()) if free.any() else 0.5 * (top + bottom)
+
+
+@dataclass(eq=False, repr=False)
+class Steps:
+    """The record of a run.
+
+    Attributes
+    ----------
+    method, rule : str
+        The algorithm, and how it chose working sets.
+    problem : SmallProblem
+        What was solved: K, y and C.
+    steps : list of Step
+        Every step, in order.
+    alpha, b, dual
+        Where it ended.
+    converged : bool
+        Whether the violation fell to tol.
+    """
+
+    method: str
+    rule: str
+    problem: SmallProblem
+    steps: list[Step] = field(default_factory=list)
+    converged: bool = False
+
+    def record(
+        self,
+        alpha: Floats,
+        chosen: Sequence[int],
+        size: float,
+        clipped: bool,
+        b: float | None = None,
+        feasible: Floats | None = None,
+    ) -> Step:
+        """Add the step that led to α; b is the algorithm's own, where it has one.
+
+        Of an α that is not feasible, the dual value and the violation are those of the `feasible` one given beside it.
+        """
+        point = alpha if feasible is None else feasible
+        dual, g = self.problem.dual(point), self.problem.gradient(point)
+        violation, own = self.problem.violation_and_b(point, g)
+        gain = dual - (self.steps[-1].dual if self.steps else 0.0)
+        places = tuple(int(i) for i in chosen)
+        step = Step(places, size, clipped, gain, dual, violation, own if b is None else b, freeze(alpha.copy()))
+        self.steps.append(step)
+        return step
+
+    @property
+    def alpha(self) -> Floats:
+        return self.steps[-1].alpha if self.steps else np.zeros(self.problem.n)
+
+    @property
+    def b(self) -> float:
+        if self.steps:
+            return self.steps[-1].b
+        return self.problem.violation_and_b(self.alpha, self.problem.gradient(self.alpha))[1]
+
+    @property
+    def dual(self) -> float:
+        return self.steps[-1].dual if self.steps else 0.0
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        ended = "converged" if self.converged else "not converged"
+        return f"Steps({self.method}, {len(self)} steps on {self.problem.n} samples, dual {self.dual:.6g}, {ended})"
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with one line per step."""
+        pandas = require("pandas", "Steps.to_frame")
+        names = ("chosen", "size", "clipped", "gain", "dual", "violation", "b")
+        return pandas.DataFrame({name: [getattr(step, name) for step in self.steps] for name in names})
+
+    def __str__(self) -> str:
+        lines = [f"{'step':>5} {'chosen':>12} {'size':>12} {'gain':>12} {'dual':>14} {'violation':>11} {'b':>11}"]
+        for k, step in enumerate(self.steps, 1):
+            chosen = " ".join(map(str, step.chosen[:4])) + (" …" if len(step.chosen) > 4 else "")
+            mark = "|" if step.clipped else " "
+            numbers = f"{step.gain:12.6g} {step.dual:14.8g} {step.violation:11.4g} {step.b:11.6g}"
+            lines.append(f"{k:5} {chosen:>12} {step.size:11.6g}{mark} {numbers}")
+        end = "converged" if self.converged else "stopped before tol"
+        return "\n".join([*lines, f"{self.method}, {self.rule or 'all variables'}: {end} after {len(self)} steps"])
+
+    def plot(self, *axes: Any, **options: Any) -> PathDisplay:
+        """The dual value and the violation after each step; see `mercer.displays.PathDisplay.from_steps`."""
+        from mercer.inspection.displays import PathDisplay
+
+        return PathDisplay.from_steps(self, *axes, **options)
+
+    @shared_docs
+    def film(self, *, interval_ms: float = 200.0, figure: Any = None) -> Any:
+        """The α and the dual value, a frame per step: a matplotlib animation, for a notebook or `film.save(path)`.
+
+        Parameters
+        ----------
+        %(film)s
+        """
+        from mercer.inspection.displays.convergence import film_steps
+
+        return film_steps(self, interval_ms=interval_ms, figure=figure)

@@ -1,0 +1,157 @@
+"""A bound: a number, what it is made of, and what has to be true for it to hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.runtime.parameters import integer, share
+from mercer.samples.arrays import Floats
+
+_MARKS = {True: "holds", False: "does not hold", None: "your word"}
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something a bound rests on.
+
+    Attributes
+    ----------
+    text : str
+        What has to be true.
+    holds : bool or None
+        Whether it holds here. None if no computation can tell, as with samples being drawn independently: then it
+        is the user's word.
+    """
+
+    text: str
+    holds: bool | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text}: {_MARKS[self.holds]}"
+
+
+IID = Assumption("the samples are drawn independently from one distribution")
+UNSEEN = Assumption("the rule was fixed before these samples were seen")
+
+
+@dataclass(frozen=True, repr=False)
+class Bound:
+    """A number that bounds a quantity, if its assumptions hold.
+
+    Attributes
+    ----------
+    quantity : str
+        What is bounded.
+    value : float
+        The bound.
+    terms : dict
+        The value's parts by name, which add up to it.
+    assumptions : tuple
+        What it rests on, each with its `text` and `holds`: True, False, or None where no computation can tell.
+    delta : float or None
+        The probability with which the bound may fail; None for a statement that is certain, or about an expectation.
+    says_nothing_from : float or None
+        A value that holds anyway, such as 1 for a probability; from there on the bound is vacuous.
+    side : "upper" or "lower"
+        From where the value bounds.
+    source : str
+        Where it is stated and proven.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import hoeffding
+    >>> bound = hoeffding(0.1, n=1000, delta=0.05)
+    >>> round(bound.value, 4), bound.vacuous, bound.applies
+    (0.1387, False, None)
+    """
+
+    quantity: str
+    value: float
+    terms: Mapping[str, float]
+    assumptions: tuple[Assumption, ...] = ()
+    delta: float | None = None
+    says_nothing_from: float | None = None
+    side: Literal["upper", "lower"] = "upper"
+    source: str = field(default="", kw_only=True)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the number says no more than what is known without it."""
+        if self.says_nothing_from is None:
+            return not abs(self.value) < float("inf")
+        if self.side == "upper":
+            return not self.value < self.says_nothing_from
+        return not self.value > self.says_nothing_from
+
+    @property
+    def applies(self) -> bool | None:
+        """False if an assumption does not hold here, True if all do; None if that is the user's word."""
+        answers = {assumption.holds for assumption in self.assumptions}
+        return False if False in answers else None if None in answers else True
+
+    def __float__(self) -> float:
+        return self.value
+
+    def _statement(self, gap: str = " ") -> str:
+        sign = "≤" if self.side == "upper" else "≥"
+        how_sure = "" if self.delta is None else f"{gap}with probability {1 - self.delta:g}"
+        return f"{self.quantity} {sign} {self.value:.6g}{how_sure}{f'{gap}(vacuous)' if self.vacuous else ''}"
+
+    def __repr__(self) -> str:
+        return f"Bound({self._statement()})"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
+    def __str__(self) -> str:
+        lines = [self._statement("  ")]
+        if len(self.terms) > 1:
+            lines += [f"  {value:12.6g}  {name}" for name, value in self.terms.items()]
+        lines += [f"  if {assumption}" for assumption in self.assumptions]
+        return "\n".join(lines)
+
+
+def log_inverse(delta: float, factor: float = 1.0) -> float:
+    """ln(factor/δ) for a probability δ, however small: 1/δ may be beyond float64."""
+    return math.log(factor) - math.log(share("delta", delta))
+
+
+def deviation(n: int, delta: float, sides: float) -> float:
+    """√(ln(sides/δ)/2n)."""
+    integer("n", n, 1, "the number of samples")
+    return math.sqrt(log_inverse(delta, sides) / (2 * n))
+
+
+def numbers(values: ArrayLike, wanted: str, least: float = -math.inf) -> Floats:
+    """A list of finite numbers of at least `least`, not empty; the error begins with what is `wanted`."""
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= least)).all():
+        raise ValueError(f"{wanted}; the array given has the shape {given.shape}")
+    return given
+
+
+def length(values: Floats) -> float:
+    """√Σv², without overflow or underflow of the squares."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * math.sqrt(float(np.sum((values / largest) ** 2)))
+
+
+def summed(
+    quantity: str,
+    terms: Mapping[str, float],
+    assumptions: tuple[Assumption, ...],
+    delta: float | None,
+    says_nothing_from: float | None,
+    source: str,
+) -> Bound:
+    """An upper bound that is the sum of its terms."""
+    parts = {name: float(value) for name, value in terms.items()}
+    return Bound(quantity, sum(parts.values()), parts, assumptions, delta, says_nothing_from, source=source)

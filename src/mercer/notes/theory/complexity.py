@@ -1,0 +1,354 @@
+"""Rademacher complexity: how well the functions of a class fit random signs.
+
+    R̂(F) = E_σ sup over f in F of |2/n Σ σ_i f(x_i)|        R(F) = E of R̂(F) over samples
+
+The supremum has a closed form for the ball of an RKHS, {⟨w, φ(x)⟩ : ‖w‖ ≤ B}: it is 2B/n √(σ'Kσ), and by Jensen's
+inequality R̂ ≤ 2B/n √(tr K) (Igel, theorem 4.5). For finitely many functions it is a maximum. Signs are drawn by Monte
+Carlo, or all of them are enumerated if there are few samples.
+
+The seven rules (Igel, theorem 2.1) lead from bounds on R̂(F) to one on R̂ of a class made of F, over the same samples:
+they are methods of `ComplexityBound`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.notes.theory.bound import IID, Assumption, Bound, deviation, length, numbers, summed
+from mercer.runtime.parameters import Seed, finite, integer, not_negative
+from mercer.runtime.shared_docs import shared_docs
+from mercer.samples.arrays import Floats, row_blocks
+
+_RULES = "Igel, theorem 2.1"
+
+
+@dataclass(frozen=True, repr=False)
+class ComplexityBound(Bound):
+    """An upper bound on R̂ of a class F, with the rules that lead from it to classes made of F (Igel, theorem 2.1).
+
+    It is a `Bound`. Two of the seven rules change no number: it bounds R̂ of every part of F, and of the convex hull of
+    F, whose R̂ is that of F.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import trace_bound
+    >>> ball = trace_bound(100.0, 100)
+    >>> ball.value, ball.multiple(-2.0).value, ball.contraction(0.5).value, ball.union(ball).value
+    (0.2, 0.4, 0.2, 0.4)
+    """
+
+    def multiple(self, factor: float) -> ComplexityBound:
+        """R̂(cF) = |c| R̂(F).
+
+        Parameters
+        ----------
+        factor : float
+            c.
+        """
+        return self._made("R̂ of the multiple", {"|c| R̂(F)": abs(finite("factor", factor)) * self.value})
+
+    def contraction(self, lipschitz: float, *, zero_at_zero: bool | None = None) -> ComplexityBound:
+        """R̂(A∘F) ≤ 2L R̂(F) for A with Lipschitz constant L and A(0) = 0.
+
+        Parameters
+        ----------
+        lipschitz : float
+            L: how much faster than its argument the function outside can change.
+        zero_at_zero : bool, optional
+            Whether the function outside is 0 at 0; None leaves it to your word.
+        """
+        through = Assumption("the function outside is 0 at 0", zero_at_zero)
+        value = 2.0 * not_negative("lipschitz", lipschitz) * self.value
+        return self._made("R̂ of the composition", {"2L R̂(F)": value}, through)
+
+    def shift(self, values: ArrayLike) -> ComplexityBound:
+        """R̂(F + h) ≤ R̂(F) + 2√(Ê h²/n), with h given by its values on the samples.
+
+        Parameters
+        ----------
+        values : array
+            The values of h on the samples.
+        """
+        return self._made("R̂ of the shifted class", {"R̂(F)": self.value, "2√(Ê h²/n)": _shift_term(values)})
+
+    def power(self, target: ArrayLike, q: float) -> ComplexityBound:
+        """R̂({|f − h|^q}) ≤ 2q (R̂(F) + 2√(Ê h²/n)) where |f − h| ≤ 1, with h given by its values on the samples.
+
+        The mean of h² is that over the samples. The notes write the true expectation here, but the empirical one in the
+        rule before, from which this one follows.
+
+        Parameters
+        ----------
+        target : array
+            The values of h on the samples.
+        q : float
+            The power, at least 1.
+        """
+        if not q >= 1:
+            raise ValueError(f"q={q!r} must be a number of at least 1: |t|^q is not Lipschitz at 0 otherwise")
+        near = Assumption("no f differs from h by more than 1")
+        value = 2.0 * finite("q", q) * (self.value + _shift_term(target))
+        return self._made("R̂ of the powers", {"2q (R̂(F) + 2√(Ê h²/n))": value}, near)
+
+    def union(self, *others: ComplexityBound) -> ComplexityBound:
+        """R̂(∪F_i) ≤ Σ R̂(F_i), F_1 being this class.
+
+        Parameters
+        ----------
+        *others : ComplexityBound
+            An upper bound on R̂ of each of the other classes, over the same samples.
+        """
+        bounds = (self, *others)
+        parts = {f"R̂(F_{i})": bound.value for i, bound in enumerate(bounds, 1)}
+        assumptions = tuple(dict.fromkeys(each for bound in bounds for each in bound.assumptions))
+        deltas = [bound.delta for bound in bounds if bound.delta is not None]
+        delta = sum(deltas) if deltas else None
+        return ComplexityBound("R̂ of the union", sum(parts.values()), parts, assumptions, delta, source=_RULES)
+
+    def _made(self, quantity: str, parts: Mapping[str, float], *further: Assumption) -> ComplexityBound:
+        assumptions = (*self.assumptions, *further)
+        return ComplexityBound(quantity, sum(parts.values()), parts, assumptions, self.delta, source=_RULES)
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """An empirical Rademacher complexity, by Monte Carlo or exactly.
+
+    Attributes
+    ----------
+    value : float
+        R̂, or the mean over the draws.
+    standard_error : float
+        Of the mean over the draws; 0 if all sign vectors were enumerated.
+    n_draws : int
+        The number of sign vectors.
+    bound : ComplexityBound or None
+        An upper bound on R̂: 2B/n √(tr K) of a ball, Massart's lemma for finitely many functions; None for a ball with a
+        bias. Its methods `multiple`, `contraction`, `shift`, `power` and `union` bound R̂ of classes made of this one.
+    """
+
+    value: float
+    standard_error: float
+    n_draws: int
+    bound: ComplexityBound | None = None
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        error = f" ± {self.standard_error:.2g}" if self.standard_error else ""
+        text = f"Rademacher complexity R̂ = {self.value:.6g}{error}, from {self.n_draws:,} vectors of signs"
+        return text if self.bound is None else f"{text}\n{self.bound}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # in a notebook, and at IPython's prompt
+
+
+@shared_docs
+def ball_complexity(
+    K: ArrayLike, *, norm: float = 1.0, bias: float = 0.0, n_draws: int = 1024, random_state: Seed = 0
+) -> Complexity:
+    """Rademacher complexity R̂ of {⟨w, φ(x)⟩ + b : ‖w‖ ≤ norm, |b| ≤ bias} on samples with the kernel matrix K.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Positive semi-definite.
+    norm : float, default=1.0
+        B: the largest ‖w‖.
+    bias : float, default=0.0
+        The largest |b|.
+    %(vectors of signs)s
+
+    Returns
+    -------
+    Complexity
+        Its `value`, `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on R̂ whose
+        methods are the rules for classes made of this one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.notes.theory import ball_complexity
+    >>> found = ball_complexity(np.eye(4), norm=2.0)  # ‖σ‖ is always √n
+    >>> found.value, found.standard_error, found.bound.value
+    (2.0, 0.0, 2.0)
+    """
+    K = np.asarray(K, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) == 0 or not np.isfinite(K).all():
+        raise ValueError(f"K must be the square matrix of finite kernel values of at least one sample, not {K.shape}")
+    not_negative("norm", norm)
+    not_negative("bias", bias)
+    n = len(K)
+
+    def supremum(signs: Floats) -> Floats:
+        squares = np.einsum("si,si->s", signs @ K, signs)
+        return np.asarray(2.0 / n * (norm * np.sqrt(np.maximum(squares, 0.0)) + bias * np.abs(signs.sum(axis=1))))
+
+    value, error, draws = _mean_over_signs(supremum, n, n_draws, random_state)
+    return Complexity(value, error, draws, trace_bound(float(np.trace(K)), n, norm=norm) if bias == 0 else None)
+
+
+@shared_docs
+def finite_complexity(values: ArrayLike, *, n_draws: int = 1024, random_state: Seed = 0) -> Complexity:
+    """Rademacher complexity R̂ of finitely many functions, by their values: a row per function, a column per sample.
+
+    Parameters
+    ----------
+    values : array of shape (n_functions, n)
+        The values of every function on the samples.
+    %(vectors of signs)s
+
+    Returns
+    -------
+    Complexity
+        Its `value`, `standard_error`, the number of sign vectors `n_draws`, and `bound`: an upper bound on R̂ whose
+        methods are the rules for classes made of this one.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import finite_complexity
+    >>> finite_complexity([[1.0, 1.0]]).value  # one function: 2/n·E|Σσ|
+    1.0
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
+        raise ValueError(
+            f"values must be finite, a row per function and a column per sample, not of shape {table.shape}"
+        )
+    n = table.shape[1]
+    found = _mean_over_signs(lambda s: 2.0 / n * np.abs(s @ table.T).max(axis=1), n, n_draws, random_state)
+    largest = max(length(row) for row in table) / math.sqrt(n)
+    bound = finite_complexity_bound(len(table), n, largest=largest)
+    return Complexity(*found, replace(bound, assumptions=()))  # which was read off the values
+
+
+@shared_docs
+def trace_bound(trace: float, n: int, *, norm: float = 1.0) -> ComplexityBound:
+    """R̂ ≤ 2B/n √(tr K) for the ball ‖w‖ ≤ B (Igel, theorem 4.5).
+
+    Parameters
+    ----------
+    %(trace and n)s
+    norm : float, default=1.0
+        B: the largest ‖w‖.
+
+    Returns
+    -------
+    ComplexityBound
+        A `Bound` with the rules for classes made of this one: `multiple(c)`, `contraction(L)`, `shift(h)`,
+        `power(h, q)` and `union(others)`. Parts of the class and its convex hull have the bound itself.
+    """
+    integer("n", n, 1, "the number of samples")
+    terms = {"2B/n √tr K": 2.0 * not_negative("norm", norm) / n * math.sqrt(not_negative("trace", trace))}
+    psd = Assumption("the kernel is positive semi-definite")
+    return ComplexityBound("R̂ of the ball", sum(terms.values()), terms, (psd,), source="Igel, theorem 4.5")
+
+
+def finite_complexity_bound(n_functions: int, n: int, *, largest: float = 1.0) -> ComplexityBound:
+    """R̂ ≤ 2·max √(2 ln(2N)/n) for N functions with root mean square at most `largest` on the samples (Massart's lemma).
+
+    With N = Φ(d, n), the number of dichotomies, it is of the order √(d ln(n/d)/n): the link to the dimension of Vapnik
+    and Chervonenkis. The 2 inside of the logarithm stands for the absolute value in R̂.
+
+    Parameters
+    ----------
+    n_functions : int
+        N: how many functions the class has.
+    n : int
+        The number of samples.
+    largest : float, default=1.0
+        The largest root mean square of a function on the samples.
+
+    Returns
+    -------
+    ComplexityBound
+        A `Bound` with the rules for classes made of this one: `multiple(c)`, `contraction(L)`, `shift(h)`,
+        `power(h, q)` and `union(others)`. Parts of the class and its convex hull have the bound itself.
+    """
+    integer("n_functions", n_functions, 1, "the number of functions")
+    integer("n", n, 1, "the number of samples")
+    value = 2.0 * not_negative("largest", largest) * math.sqrt(2.0 * math.log(2 * n_functions) / n)
+    sizes = Assumption(f"every function has a root mean square of at most {largest:g} on the samples")
+    terms = {"2·max √(2 ln 2N / n)": value}
+    return ComplexityBound("R̂ of the class", value, terms, (sizes,), source="Massart 2000, lemma 5.2")
+
+
+@shared_docs
+def true_complexity_bound(empirical: float, n: int, *, delta: float = 0.05) -> Bound:
+    """R ≤ R̂ + 2√(ln(1/δ)/2n) for functions into [0, 1] (Igel, lemma 2.1).
+
+    Parameters
+    ----------
+    empirical : float
+        R̂ on the samples, or an upper bound on it.
+    %(n and delta)s
+    """
+    terms = {"R̂": not_negative("empirical", empirical), "2√(ln(1/δ)/2n)": 2 * deviation(n, delta, 1)}
+    into = Assumption("the functions map into [0, 1]")
+    return summed("R of the class", terms, (IID, into), delta, 2.0, "Igel, lemma 2.1")
+
+
+@shared_docs
+def expectation_bound(mean: float, complexity: float, n: int, *, delta: float = 0.05, empirical: bool = True) -> Bound:
+    """E f ≤ Ê f + R̂ + 3√(ln(2/δ)/2n), or Ê f + R + √(ln(2/δ)/2n), for all f of a class at once (Igel, theorem 2.2).
+
+    Parameters
+    ----------
+    mean : float
+        Ê f, the mean of f over the samples.
+    complexity : float
+        R̂ on these samples, or an upper bound on it; R itself with ``empirical=False``.
+    %(n and delta)s
+    empirical : bool, default=True
+        Whether `complexity` is R̂ on these samples.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import expectation_bound
+    >>> print(expectation_bound(0.1, 0.05, n=10_000, delta=0.05))
+    E f ≤ 0.190743  with probability 0.95
+               0.1  Ê f
+              0.05  R̂
+          0.040743  3√(ln(2/δ)/2n)
+      if the samples are drawn independently from one distribution: your word
+      if the functions map into [0, 1]: your word
+      if the class was fixed before these samples were seen: your word
+    """
+    times, letter = (3, "R̂") if empirical else (1, "R")
+    sign = "3√(ln(2/δ)/2n)" if empirical else "√(ln(2/δ)/2n)"
+    terms = {
+        "Ê f": finite("mean", mean),
+        letter: not_negative("complexity", complexity),
+        sign: times * deviation(n, delta, 2),
+    }
+    into = Assumption("the functions map into [0, 1]")
+    fixed = Assumption("the class was fixed before these samples were seen")
+    return summed("E f", terms, (IID, into, fixed), delta, 1.0, "Igel, theorem 2.2")
+
+
+def _mean_over_signs(
+    supremum: Callable[[Floats], Floats], n: int, n_draws: int, random_state: Seed
+) -> tuple[float, float, int]:
+    """The mean of a function of sign vectors, its standard error, and their number."""
+    integer("n_draws", n_draws, 2, "a standard error needs two")
+    if 2**n <= n_draws:
+        every = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
+        return float(supremum(every).mean()), 0.0, len(every)
+    rng = np.random.default_rng(random_state)
+    blocks = row_blocks(n_draws, 24 * n)  # the signs, as drawn and as numbers, and their product with K
+    values = np.concatenate([supremum(rng.choice((-1.0, 1.0), size=(b.stop - b.start, n))) for b in blocks])
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n_draws)), n_draws
+
+
+def _shift_term(values: ArrayLike) -> float:
+    """2√(Ê h²/n) of the values of h on the n samples."""
+    h = numbers(values, "h must be given by one finite value per sample")
+    return 2.0 * length(h) / len(h)

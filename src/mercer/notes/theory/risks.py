@@ -1,0 +1,249 @@
+"""Risks, the likelihoods behind them, and no free lunch by enumeration.
+
+With the margin m = y f(x), where y is +1 for the larger of two labels and −1 for the other, and a target margin γ > 0:
+
+    zero_one   1 where f(x) and y differ in sign, f(x) = 0 counting as positive
+    hinge      max(0, γ − m)/γ          at γ = 1 the slack ξ
+    ramp       min(1, max(0, γ − m)/γ)  the hinge, cut at 1
+
+zero_one ≤ ramp ≤ hinge for every γ, but for ties at f(x) = 0, all of which the ramp counts as errors.
+
+The squared loss is a likelihood, the penalty ‖f‖² a prior. With targets y_i normal around f(x_i) with variance σ², and
+a prior density of f proportional to exp(−‖f‖²/2s),
+
+    log likelihood   −1/(2σ²) Σ (y_i − f(x_i))² − n/2 log 2πσ²
+    log posterior    log likelihood − ‖f‖²/(2s) + a number that does not depend on f
+
+so that the most likely function is the minimiser of Σ (y_i − f(x_i))² + λ‖f‖² with λ = σ²/s (Igel, sections 2.1, 2.2).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mercer.problems.losses import Huber, Logistic, Loss, Squared, SquaredHinge
+from mercer.runtime.parameters import integer, not_negative, one_of, positive, weights
+from mercer.samples.arrays import Floats, Indices
+from mercer.samples.labels import read_signs
+
+# Every labelling of so many points trains the learner.
+_MOST_POINTS = 16
+
+LossName = Literal["zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"]
+_WITH_MARGIN = ("zero_one", "hinge", "ramp")
+_OTHERS: dict[str, Loss] = {
+    "squared": Squared(),
+    "squared_hinge": SquaredHinge(),
+    "logistic": Logistic(),
+    "huber": Huber(),
+}
+
+
+def sample_losses(y: ArrayLike, f: ArrayLike, *, loss: LossName | Loss, target_margin: float = 1.0) -> Floats:
+    """The loss of each sample with target y (a label, or a number for regression) and value f(x)."""
+    gamma = positive("target_margin", target_margin)
+    if isinstance(loss, str):
+        one_of("loss", loss, (*_WITH_MARGIN, *_OTHERS))
+    elif isinstance(loss, type) or not callable(getattr(loss, "value", None)):
+        raise TypeError(
+            f"loss={loss!r} must be a name, or an object with value(y, f) such as those of mercer.losses, "
+            "for example mercer.losses.Huber(2.0)"
+        )
+    if loss not in _WITH_MARGIN and gamma != 1:
+        raise ValueError(f"target_margin={gamma:g} is for the losses {', '.join(_WITH_MARGIN)}, not for {loss!r}")
+    rule: Any = _OTHERS.get(loss) if isinstance(loss, str) else loss
+    values = np.asarray(f, dtype=np.float64)
+    labelled = rule is None or getattr(rule, "kind", None) == "classification"
+    targets = read_signs(y) if labelled else np.asarray(y, dtype=np.float64)
+    if targets.shape != values.shape or targets.ndim != 1 or len(targets) == 0:
+        raise ValueError(
+            f"y and f must be one number per sample, at least one, but their shapes are {targets.shape}, {values.shape}"
+        )
+    if not np.isfinite(values).all() or not np.isfinite(targets).all():
+        raise ValueError("y and f must be finite: a value that is no number has no loss")
+    if rule is not None:
+        return _values_of(rule, targets, values)
+    if loss == "zero_one":
+        return np.asarray((values >= 0) != (targets > 0), dtype=np.float64)
+    hinge = np.maximum(0.0, gamma - targets * values) / gamma
+    return np.minimum(1.0, hinge) if loss == "ramp" else hinge
+
+
+def _values_of(rule: Any, y: Floats, f: Floats) -> Floats:
+    """ℓ(y, f) of each sample; of a loss of combinations, such as `Pairwise`, that of each of them."""
+    if hasattr(rule, "combine"):
+        A, y = rule.combine(y)
+        f = np.asarray(A @ f, dtype=np.float64)
+        if len(f) == 0:
+            raise ValueError(f"loss={rule!r} combines no values of these targets: it has no mean; give others")
+    found = np.asarray(rule.value(y, f), dtype=np.float64)
+    if found.shape != f.shape:
+        raise ValueError(f"loss={rule!r} must give a number for each of {len(f)} values, not the shape {found.shape}")
+    return found
+
+
+def risk(
+    y: ArrayLike,
+    f: ArrayLike,
+    *,
+    loss: LossName | Loss,
+    target_margin: float = 1.0,
+    power: float = 1.0,
+    norm: float | None = None,
+    theta: float | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The empirical risk: the mean loss; with `norm` and `theta` the regularised risk, mean loss + ϑ‖f‖².
+
+    A soft-margin machine with C minimises the regularised hinge risk at ϑ = 1/(2Cn). The loss of one sample is its risk
+    alone.
+
+    Parameters
+    ----------
+    y : array
+        Labels of two classes, of which the larger is the positive one as in `SVC`, or numbers for a loss of regression.
+    f : array
+        f(x) of each sample.
+    loss : {"zero_one", "hinge", "ramp", "squared", "squared_hinge", "logistic", "huber"} or object
+        A name, or any loss of `mercer.losses`, or an object of your own with value(y, f) and `kind`.
+    target_margin : float, default=1.0
+        γ: the margin that counts as enough for "hinge" and "ramp".
+    power : float, default=1.0
+        σ > 0: each loss is raised to it, with 0^σ = 0. The hinge gives the mean of ξ^σ, which tends to the share of
+        samples with slack as σ falls to 0.
+    norm : float, optional
+        ‖f‖ in the kernel's space.
+    theta : float, optional
+        ϑ: the factor of ‖f‖².
+    sample_weight : array, optional
+        The weight of each sample in the mean.
+
+    Examples
+    --------
+    >>> from mercer.problems.losses import Huber
+    >>> from mercer.notes.theory import risk
+    >>> y, f = [1, 1, -1, -1], [2.0, 0.5, -3.0, 1.0]
+    >>> risk(y, f, loss="zero_one"), risk(y, f, loss="hinge"), risk(y, f, loss="ramp")
+    (0.25, 0.625, 0.375)
+    >>> risk(y, f, loss="hinge", target_margin=0.5), risk(y, f, loss=Huber(0.5))
+    (0.75, 0.5625)
+    >>> risk([1, -1], [2.0, -0.5], loss="hinge", norm=2.0, theta=0.25)  # 0.25 + 0.25·2²
+    1.25
+    >>> [risk([1, 1, -1, -1], [2.0, 0.75, 3.0, -2.0], loss="hinge", power=power) for power in (1.0, 0.5)]
+    [1.0625, 0.625]
+    """
+    if (norm is None) != (theta is None):
+        raise ValueError(f"norm={norm!r} and theta={theta!r}: the regularised risk needs both, the plain one neither")
+    each = sample_losses(y, f, loss=loss, target_margin=target_margin) ** positive("power", power)
+    if sample_weight is None:
+        mean = float(each.mean())
+    elif hasattr(loss, "combine"):
+        raise ValueError(f"loss={loss!r} is not a sum over samples, so that samples have no weight in it")
+    else:
+        mean = float(weights("sample_weight", sample_weight, len(each)) @ each)
+    if norm is None or theta is None:
+        return mean
+    return mean + not_negative("theta", theta) * not_negative("norm", norm) * norm
+
+
+def log_likelihood(y: ArrayLike, f: ArrayLike, *, variance: ArrayLike) -> float:
+    """The log density of targets y that are normal around the values f, with this variance each.
+
+    Parameters
+    ----------
+    y, f : arrays of n numbers, or of n rows of numbers
+        Targets, and the function at their samples; several outputs are independent.
+    variance : float > 0, or one for each output
+        σ² of the noise. The targets are most likely with the mean of the squared residuals,
+        ``risk(y, f, loss="squared")``.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import log_likelihood
+    >>> round(log_likelihood([1.0, 2.0], [1.5, 2.5], variance=0.25), 4)
+    -1.4516
+    """
+    if np.ndim(y) == 2:
+        targets, values = np.asarray(y, dtype=np.float64), np.asarray(f, dtype=np.float64)
+        if targets.shape != values.shape or (np.ndim(variance) and np.shape(variance) != targets.shape[1:]):
+            raise ValueError(
+                f"y and f must have one shape, and variance one number or one for each column, but they have "
+                f"{targets.shape}, {values.shape} and {np.shape(variance)}"
+            )
+        each = np.broadcast_to(np.asarray(variance, dtype=np.float64), targets.shape[1:])
+        columns = zip(targets.T, values.T, each.tolist(), strict=True)
+        return sum(log_likelihood(one, other, variance=spread) for one, other, spread in columns)
+    spread = positive("variance", variance)
+    squares = sample_losses(y, f, loss="squared")
+    return -0.5 * (float(squares.sum()) / spread + len(squares) * math.log(2.0 * math.pi * spread))
+
+
+def log_posterior(y: ArrayLike, f: ArrayLike, *, norm: float, variance: float, scale: float = 1.0) -> float:
+    """The log of likelihood times prior, exp(−‖f‖²/2s), without the part that is the same for every f.
+
+    Parameters
+    ----------
+    y, f : arrays of n numbers
+        Targets, and the function at their samples.
+    norm : float
+        ‖f‖ in the kernel's space.
+    variance : float > 0
+        σ² of the noise.
+    scale : float > 0
+        s: a priori f has the covariance s·k. The maximum is the fit of least squares with λ = σ²/s.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import log_likelihood, log_posterior
+    >>> y, f = [1.0, 2.0], [1.5, 2.5]
+    >>> round(log_posterior(y, f, norm=2.0, variance=0.25) - log_likelihood(y, f, variance=0.25), 9)
+    -2.0
+    """
+    return log_likelihood(y, f, variance=variance) - not_negative("norm", norm) ** 2 / (2.0 * positive("scale", scale))
+
+
+def off_training_error(
+    learner: Callable[[Indices, Indices, Indices], ArrayLike], n_points: int, n_train: int
+) -> Fraction:
+    """The mean error off the training points over all 2^n labellings of n points, the first n_train of which are seen.
+
+    Parameters
+    ----------
+    learner : callable
+        (x_train, y_train, x_test) -> labels ±1 of the test points; points are the numbers 0, 1, …
+    n_points : int
+        The size of the space, at most 16.
+    n_train : int
+        How many points are seen.
+
+    Examples
+    --------
+    >>> from mercer.notes.theory import off_training_error
+    >>> def majority(x_train, y_train, x_test):
+    ...     return [1 if sum(y_train) >= 0 else -1] * len(x_test)
+    >>> off_training_error(majority, 6, 4)
+    Fraction(1, 2)
+    """
+    integer("n_points", n_points, 2, "the size of the space")
+    integer("n_train", n_train, 0, "how many points are seen")
+    if n_points > _MOST_POINTS or n_train >= n_points:
+        raise ValueError(
+            f"n_points={n_points} and n_train={n_train}: there may be {_MOST_POINTS} points at most, since all "
+            "labellings are tried, and one at least must not be seen"
+        )
+    points = np.arange(n_points)
+    wrong = 0
+    for labels in itertools.product((-1, 1), repeat=n_points):
+        y = np.array(labels)
+        given = np.asarray(learner(points[:n_train], y[:n_train], points[n_train:]))
+        if given.shape != (n_points - n_train,) or not np.isin(given, (-1, 1)).all():
+            raise ValueError("the learner must give a label of -1 or +1 for every point that it has not seen")
+        wrong += int(np.sum(given != y[n_train:]))
+    return Fraction(wrong, 2**n_points * (n_points - n_train))

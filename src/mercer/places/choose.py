@@ -1,0 +1,118 @@
+"""Where samples are computed on: the only functions that choose it, by where the samples live.
+
+A Gram for training, an Evaluation for prediction, the rows of a linear machine, and K between samples and landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.places.gram import Evaluation, Gram
+from mercer.places.host.cross import HostCross
+from mercer.places.host.evaluation import BlockEvaluation
+from mercer.places.host.kernel_matrix import KernelMatrix
+from mercer.places.host.rows import HostRows
+from mercer.places.protocols import Cross, Rows
+from mercer.places.sums import Sums
+from mercer.problems.least_squares import LeastSquares
+from mercer.samples.arrays import Floats, Indices, host, norm, row_blocks
+from mercer.samples.chunks import Chunk
+from mercer.samples.engine import Engine, PlacedSamples
+
+
+def gram_for(kernel: Kernel, X: Any, budget: int = 1_000_000_000, n_threads: int = 1, *, constant: float = 0.0) -> Gram:
+    """The Gram of these samples.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With its data-dependent parameters resolved (`Kernel.bind`).
+    X : array, CSR matrix or sequence of samples
+        For a precomputed kernel, the matrix itself.
+    budget : int
+        Bytes that the Gram and its fields may use beyond the samples.
+    n_threads : int
+    constant : float
+        c of k + c. It is added in float64 to every value that is read, so a given matrix is not copied.
+    """
+    if isinstance(X, PlacedSamples):
+        return X.engine.gram(kernel, X, budget, n_threads, constant)
+    if constant and kernel.accepts != "gram":
+        kernel, constant = kernel + constant, 0.0
+    return KernelMatrix.of(kernel, X, budget, n_threads, constant)
+
+
+def evaluation_for(
+    kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None = None, engine: Engine | None = None
+) -> Evaluation:
+    """The evaluation of an expansion at samples of an engine, or of this machine.
+
+    For a precomputed kernel `columns` says which columns of a new K count.
+    """
+    if engine is not None:
+        return engine.evaluation(kernel, None if vectors is None else engine.samples(vectors), coefficients, columns)
+    return BlockEvaluation(kernel, host(vectors), coefficients, columns)
+
+
+def rows_for(X: Any, n_threads: int, which: Indices | None = None, centre: Floats | None = None) -> Rows:
+    """The samples as rows of a linear machine, less a centre if there is one.
+
+    `which` selects rows of sparse samples, in any order; these have no centre.
+    """
+    if isinstance(X, PlacedSamples):
+        return X.engine.rows(X, n_threads, which, centre)
+    if centre is None:
+        return HostRows(X, n_threads, which)
+    return HostRows(_less(X, centre), n_threads, which, norm(centre))
+
+
+def sums_for(kernel: Kernel, X: Any, problem: LeastSquares) -> Sums:
+    """Sums over the samples that least squares in the features of a linear kernel needs, made where these live."""
+    if not isinstance(X, PlacedSamples):
+        return Sums.of(X, problem)
+    linear = gram_for(kernel, X).linear
+    assert linear is not None
+    return linear.sums(problem)
+
+
+def _less(X: Floats, centre: Floats) -> Floats:
+    """X − centre in float64."""
+    out = np.empty(X.shape)
+    for rows in row_blocks(len(X), 8 * X.shape[1]):
+        np.subtract(X[rows], centre, out=out[rows])
+    return out
+
+
+def cross_for(
+    kernel: Kernel,
+    landmarks: Any,
+    chunks: Callable[[], Iterable[Chunk]],
+    budget: int = 0,
+    n_threads: int = 1,
+    K_MM: Floats | None = None,
+    engine: Engine | None = None,
+) -> Cross:
+    """K between samples that come in chunks and fixed landmarks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    landmarks : samples; for a precomputed kernel, the columns of K that belong to the landmarks
+    chunks : callable
+        Returns an iterator over all samples; called once per pass.
+    budget : int
+        Bytes for what is kept of the samples between passes.
+    n_threads : int
+    K_MM : array of shape (M, M), optional
+        The kernel matrix of the landmarks, for a precomputed kernel.
+    engine : Engine, optional
+        Where the samples of the chunks live; None is this machine.
+    """
+    if engine is not None:
+        placed = landmarks if kernel.accepts == "gram" else engine.samples(landmarks)
+        return engine.cross(kernel, placed, chunks, budget, n_threads, K_MM)
+    return HostCross(kernel, landmarks, chunks, budget, n_threads, K_MM)

@@ -1,0 +1,144 @@
+"""What engines of chunks make of their samples; each adds which arrays are its own and how to reach a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.places import Cross, Evaluation, Gram, Rows, gram_for
+from mercer.places.chunked import verbs
+from mercer.places.chunked.gram import ChunkedGram
+from mercer.places.chunked.linear import ChunkedRows
+from mercer.places.chunked.samples import ChunkedSamples
+from mercer.places.host.cross import HostCross
+from mercer.places.protocols import Doubt, Totals
+from mercer.samples.arrays import Floats, Indices, host
+from mercer.samples.chunks import Chunk
+from mercer.samples.engine import Engine, PlacedSamples
+
+
+class ChunkedEngine(Engine):
+    """Makes the places of rows in chunks."""
+
+    def given(self, values: Any, like: Any) -> Any:
+        return values
+
+    def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
+        if kernel.accepts == "gram":  # n² numbers that were given: they fit this machine, or nothing does
+            return gram_for(kernel, X.host(), budget, n_threads, constant=constant)
+        assert isinstance(X, ChunkedSamples)
+        return ChunkedGram(kernel + constant if constant else kernel, X, budget, n_threads)
+
+    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+        assert isinstance(X, ChunkedSamples)
+        return ChunkedRows(X if which is None else X.take(which), n_threads, centre)
+
+    def cross(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        budget: int,
+        n_threads: int,
+        K_MM: Floats | None,
+    ) -> Cross:
+        return ChunkedCross(kernel, host(landmarks), chunks, n_threads, K_MM)
+
+    def evaluation(
+        self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
+    ) -> Evaluation:
+        return ChunkedEvaluation(kernel, None if vectors is None else vectors.host(), coefficients, columns)
+
+
+class ChunkedEvaluation:
+    """f of new rows where they are."""
+
+    def __init__(self, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None) -> None:
+        self._common = kernel, vectors, coefficients, columns
+
+    def add(self, out: Floats, X: Any, n_threads: int) -> None:
+        if len(out):
+            out += X.chunks.per_row(verbs.evaluate, X.places, (*self._common, X.chunks.threads(n_threads)))
+
+
+class ChunkedCross:
+    """`Cross` whose passes go over chunks: each returns its sums, which are added in one order."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        n_threads: int,
+        K_MM: Floats | None,
+    ) -> None:
+        self._here = HostCross(kernel, landmarks, list, 0, n_threads, K_MM)  # for what is about landmarks alone
+        self.kernel, self.m = kernel, self._here.m
+        self._chunks, self._landmarks, self._n_threads = chunks, landmarks, n_threads
+        self._held: list[tuple[Any, Any]] | None = None
+
+    @property
+    def K_MM(self) -> Floats:
+        return self._here.K_MM
+
+    @property
+    def value_error(self) -> float:
+        return self._here.value_error
+
+    @property
+    def recomputes_cheaply(self) -> bool:
+        return self._here.recomputes_cheaply
+
+    def normal(self, C: Floats) -> Floats:
+        return np.asarray(self._sum("normal", _add, C))
+
+    def residual(self, C: Floats, b: Floats) -> Totals:
+        found: Totals = self._sum("residual", verbs.add_totals, C, b)
+        return found
+
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
+        found: tuple[Totals, Doubt] = self._sum("proof", verbs.add_doubts, C, b)
+        return found
+
+    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        held = None if sample is None else [_by_chunks(sample)]
+        found: tuple[Floats, Totals] = self._sum("gather", _add_gathered, held=held)
+        return found
+
+    def _sum(self, name: str, combine: Any, *options: Any, held: Any = None) -> Any:
+        """The sum over all samples of what a worker's `Cross` says about its own."""
+        if held is None:
+            self._held = self._held or [_by_chunks(chunk) for chunk in self._chunks()]
+            held = self._held
+        K_MM = self._here.K_MM if self.kernel.accepts == "gram" else None
+        common, asked = (self.kernel, self._landmarks, K_MM), (name, *options)
+        parts = [
+            chunks.sum(verbs.cross, each, (*common, chunks.threads(self._n_threads), *asked), combine)
+            for chunks, each in held
+        ]
+        total = parts[0]
+        for part in parts[1:]:
+            total = combine(total, part)
+        return total
+
+
+def _by_chunks(chunk: Chunk) -> tuple[Any, list[tuple[Any, ...] | None]]:
+    """Samples with their targets and weights, which the workers keep between passes."""
+    chunks, places = chunk.X.chunks, chunk.X.places
+    members = [(k, *own) for k, own in enumerate(chunks.members(places)) if own is not None]
+    parts = [(here, chunk.Y[some], chunk.weight[some]) for _, some, here in members]
+    each: list[tuple[Any, ...] | None] = [None] * len(chunks.sizes)
+    for (k, *_), held in zip(members, chunks.hold(parts), strict=True):
+        each[k] = held
+    return chunks, each
+
+
+def _add(a: Floats, b: Floats) -> Floats:
+    return a + b
+
+
+def _add_gathered(a: tuple[Floats, Totals], b: tuple[Floats, Totals]) -> tuple[Floats, Totals]:
+    return a[0] + b[0], verbs.add_totals(a[1], b[1])

@@ -1,0 +1,173 @@
+"""Rows in chunks for linear machines: products per row, and sums over rows in one order, with the bounds of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property, partial
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from mercer.places.ball import LEAST, Ball
+from mercer.places.choose import rows_for
+from mercer.places.chunked import verbs
+from mercer.places.chunked.chunks import by_owner
+from mercer.places.chunked.samples import ChunkedSamples
+from mercer.places.host.linear_gram import HostLinearGram
+from mercer.places.sums import Sums
+from mercer.problems.least_squares import LeastSquares
+from mercer.samples.arrays import Floats, Indices, gamma, norm, row_blocks
+from mercer.samples.matrices import dense
+
+
+class ChunkedRows:
+    """`Rows` in chunks, less a centre that their workers take off."""
+
+    descent = None
+
+    def __init__(self, X: ChunkedSamples, n_threads: int, centre: Floats | None = None) -> None:
+        self._X, self._n_threads, self._centre = X, n_threads, centre
+        self._place = partial(rows_for, n_threads=X.chunks.threads(n_threads), centre=centre)
+        self.n, self.d = X.shape
+        self.stored = X.n_entries
+        self.origin = 0.0 if centre is None else norm(centre)
+
+    def first(self, m: int) -> ChunkedRows:
+        return self.some(np.arange(m))
+
+    def some(self, which: Indices) -> ChunkedRows:
+        return ChunkedRows(self._X.take(which), self._n_threads, self._centre)
+
+    def _per_row(self, name: str, *options: Any) -> Any:
+        return self._X.chunks.per_row(verbs.row_products, self._X.places, (self._place, name, *options))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        return np.asarray(self._per_row("lengths"))
+
+    def product(self, w: Floats, shift: float = 0.0) -> Floats:
+        return np.asarray(self._per_row("product", w, shift))
+
+    def transposed(self, c: Floats) -> Floats:
+        found = self._sum("transposed", c, add)
+        return np.zeros(self.d) if found is None else found
+
+    def _sum(self, name: str, c: Floats, combine: Any, *options: Any) -> Any:
+        chunks = self._X.chunks
+        return chunks.sum(verbs.weighted_sum, chunks.weights(self._X.places, c), (self._place, name, *options), combine)
+
+    def gram(self, which: Indices, others: Indices) -> Floats:
+        both = np.union1d(which, others)
+        here = rows_for(self._X.host(both), self._n_threads, None, self._centre)
+        return here.gram(np.searchsorted(both, which), np.searchsorted(both, others))
+
+    def outer(self, which: Indices, c: Floats) -> Floats:
+        weight = np.zeros(self.n)
+        weight[which] = c
+        found = self._sum("outer", weight, add)
+        return np.zeros((self.d + 1, self.d + 1)) if found is None else found
+
+    def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
+        return _ball(self._per_row("product_bound", w, shift))
+
+    def precise_product(self, w: Floats) -> Ball:
+        return _ball(self._per_row("precise_product", w))
+
+    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+        parts = max(1, len(self._X.chunks.sizes))
+        found = self._sum("combination", c, _add_doubled, enough / (2 * parts))
+        return (np.zeros(self.d), np.zeros(self.d), 0.0) if found is None else found
+
+    def gram_product(self, c: Floats) -> Ball:
+        hi, lo, off = self.combination(c)
+        found = self._X.chunks.per_row(verbs.gram_products, self._X.places, (self._place, hi, lo, off))
+        return _ball(found).finite()
+
+
+def _ball(columns: Floats) -> Ball:
+    return Ball(np.ascontiguousarray(columns[:, 0]), np.ascontiguousarray(columns[:, 1]))
+
+
+def _add_doubled(a: tuple[Floats, Floats, float], b: tuple[Floats, Floats, float]) -> tuple[Floats, Floats, float]:
+    """The sum of two sums of two vectors each: what is rounded off the large parts is kept with the small ones.
+
+    hi + rest is exact (Knuth's TwoSum), so that only three sums of small parts round.
+    """
+    hi = a[0] + b[0]
+    back = hi - a[0]
+    rest = (a[0] - (hi - back)) + (b[0] - back)
+    lo = a[1] + b[1] + rest
+    rounded = gamma(4) * norm(np.abs(a[1]) + np.abs(b[1]) + np.abs(rest)) + len(hi) * LEAST
+    off = (a[2] + b[2] + rounded) * (1 + 2.0**-40)
+    return hi, lo, off if math.isfinite(off) and np.isfinite(hi).all() else math.inf
+
+
+class ChunkedLinearGram:
+    """`LinearGram` of rows in chunks."""
+
+    def __init__(self, X: ChunkedSamples, scale: float) -> None:
+        self._X, self.scale, self.sparse = X, scale, X.sparse
+        self.n, self.d = X.shape
+
+    @property
+    def reach(self) -> float:
+        chunks = self._X.chunks
+        found = chunks.sum(verbs.row_products, chunks.masked(self._X.places), (HostLinearGram, "reach"), max)
+        return math.sqrt(self.scale) * (0.0 if found is None else found) * (1 + 2.0**-50) + LEAST
+
+    def times(self, W: Floats, centre: Floats | None = None) -> Floats:
+        return np.asarray(self._per_row("times", W, centre))
+
+    def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
+        return Ball(*np.split(self._per_row("times_bound", W, centre), 2, axis=1))
+
+    def _per_row(self, *asked: Any) -> Any:
+        return self._X.chunks.per_row(verbs.row_products, self._X.places, (HostLinearGram, *asked))
+
+    def _sum(
+        self, name: str, parts: tuple[Floats, ...], centre: Floats | None, combine: Any, ball: bool = False
+    ) -> Any:
+        """A sum over samples that have these numbers; rows that were taken twice have them twice."""
+
+        def part(which: Indices, here: verbs.Some) -> tuple[Any, ...]:
+            numbers = tuple(numbers[which] for numbers in parts)
+            return here, (Ball(*numbers[:2]), *numbers[2:]) if ball else numbers
+
+        each = [None if own is None else part(*own) for own in self._X.chunks.members(self._X.places)]
+        return self._X.chunks.sum(verbs.row_sums, each, (HostLinearGram, name, centre), combine)
+
+    def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
+        return np.asarray(self._sum("transposed", (C,), centre, add))
+
+    def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        found: Ball = self._sum("transposed_bound", (C.value, C.error, size), centre, add, ball=True)
+        return found.finite()
+
+    def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
+        return np.asarray(self._sum("transposed_squares", (weight,), centre, add))
+
+    def sums(self, problem: LeastSquares) -> Sums:
+        chunks, members = self._X.chunks, self._X.chunks.members(self._X.places)
+        owner, local = np.empty(self.n, dtype=np.intp), np.empty(self.n, dtype=np.intp)
+        for k, own in enumerate(members):
+            if own is not None:
+                owner[own[0]], local[own[0]] = k, np.arange(len(own[0]))
+
+        def part(own: Any, mine: Indices) -> tuple[Any, ...]:
+            Y, weight, member = problem.Y[mine], problem.weight[mine], local[problem.member[mine]]
+            return own[1], LeastSquares(Y, weight, member, len(own[0]), problem.bias, problem.lam)
+
+        parts = by_owner(owner[problem.member], len(members))
+        each = [None if own is None else part(own, mine) for own, mine in zip(members, parts, strict=True)]
+        found: Sums = chunks.sum(verbs.least_squares, each, (), Sums.plus)  # type: ignore[assignment]  # there is a chunk
+        return found
+
+    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        for rows in row_blocks(self.n, 8 * self.d):
+            part = dense(self._X.host(np.arange(rows.start, rows.stop))).astype(np.float64, copy=False)
+            yield rows, part if centre is None else part - centre
+
+    def without_empty_columns(self) -> tuple[ChunkedLinearGram, None]:
+        return self, None

@@ -1,0 +1,149 @@
+"""Samples that are rows in chunks, or some of these in any order: only their places are kept here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.places.chunked import verbs
+from mercer.places.chunked.chunks import Chunks
+from mercer.samples.arrays import Flags, Floats, Indices, megabytes, physical_memory, row_blocks
+from mercer.samples.engine import PlacedSamples
+
+if TYPE_CHECKING:
+    from mercer.kernels import Kernel
+    from mercer.places.chunked.engine import ChunkedEngine
+
+
+class ChunkedSamples(PlacedSamples):
+    """The rows of chunks at some places, or all of them."""
+
+    engine: ChunkedEngine
+
+    def __init__(
+        self,
+        engine: ChunkedEngine,
+        chunks: Chunks,
+        places: Indices | None = None,
+        names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.engine, self.chunks, self.places, self.names = engine, chunks, places, names
+        self.shape = (chunks.n if places is None else len(places), chunks.d)
+        self.dtype, self.sparse = chunks.dtype, chunks.sparse
+
+    @property
+    def n_entries(self) -> int:
+        return int(self.chunks.stored * (self.shape[0] / max(1, self.chunks.n)))
+
+    @property
+    def nbytes(self) -> int:
+        return max(1, self.shape[0] * self.chunks.bytes_per_row)
+
+    @property
+    def report(self) -> dict[str, dict[str, float]]:
+        return self.chunks.account.report()
+
+    def at(self, rows: Indices | None) -> Indices | None:
+        """Where some of these samples are in the chunks."""
+        if rows is None:
+            return self.places
+        return rows if self.places is None else self.places[rows]
+
+    def take(self, rows: Indices) -> ChunkedSamples:
+        return ChunkedSamples(self.engine, self.chunks, self.at(np.asarray(rows)), self.names)
+
+    def joined(self, others: PlacedSamples) -> ChunkedSamples:
+        assert isinstance(others, ChunkedSamples)
+        if others.chunks is self.chunks:
+            return ChunkedSamples(self.engine, self.chunks, np.concatenate([self._all, others._all]), self.names)
+        both = self.chunks.joined(others.chunks)
+        return ChunkedSamples(self.engine, both, np.concatenate([self._all, self.chunks.n + others._all]), self.names)
+
+    @property
+    def _all(self) -> Indices:
+        return np.arange(self.shape[0]) if self.places is None else self.places
+
+    def host(self, rows: Indices | None = None) -> Any:
+        size = (self.shape[0] if rows is None else len(rows)) * self.chunks.bytes_per_row
+        if size > physical_memory() / 2:
+            raise MemoryError(
+                f"{megabytes(size)} of samples would be copied to this machine, more than half of its memory; use a "
+                "kernel and a machine that are computed where the samples are, or fewer samples"
+            )
+        return self.chunks.rows(self._all if rows is None else self._all[rows])
+
+    def first_not_finite(self) -> tuple[int, int, float, int] | None:
+        asked = self.chunks.map(verbs.first_not_finite, self.chunks.masked(self.places))
+        found = [(k, bad) for k, bad in asked if bad is not None]
+        if not found:
+            return None
+        if self.places is not None:  # the order of rows is known here alone
+            return verbs.first_not_finite(self.host(), None)
+        k, (row, column, value, _) = found[0]
+        return int(self.chunks.ends[k]) + row, column, value, sum(bad[3] for _, bad in found)
+
+    def _per_row(self, verb: Callable[..., Any], *common: Any) -> Any:
+        return self.chunks.per_row(verb, self.places, common)
+
+    def hash(self) -> NDArray[np.uint64]:
+        return np.asarray(self._per_row(verbs.hashes))
+
+    def equal(self, left: Indices, right: Indices) -> Flags:
+        out = np.empty(len(left), dtype=bool)
+        for some in row_blocks(len(left), 2 * self.chunks.bytes_per_row):
+            one, other = self.host(left[some]), self.host(right[some])
+            if self.sparse:
+                out[some] = np.asarray((one != other).sum(axis=1)).ravel() == 0
+            else:
+                out[some] = (one == other).all(axis=1)
+        return out
+
+    def _column_sums(self, weight: Floats, centre: Floats) -> tuple[Floats, Floats]:
+        each = self.chunks.weights(self.places, weight)
+        found = self.chunks.sum(verbs.column_sums, each, (centre,), _add_pairs)
+        return found if found is not None else (np.zeros(self.chunks.d), np.zeros(self.chunks.d))
+
+    def moments(self) -> tuple[Floats, Floats]:
+        n, weight = self.shape[0], np.ones(self.shape[0])
+        mean = self._column_sums(weight, np.zeros(self.chunks.d))[0] / n
+        return mean, np.sqrt(self._column_sums(weight, mean)[1] / n)
+
+    def sums_about(self, centre: float, weight: Floats) -> tuple[float, float]:
+        first, second = self._column_sums(weight, np.full(self.chunks.d, float(centre)))
+        return float(first.sum()), float(second.sum())
+
+    def extremes(self) -> tuple[float, float]:
+        found = [part for _, part in self.chunks.map(verbs.extremes, self.chunks.masked(self.places))]
+        return min(low for low, _ in found), max(high for _, high in found)
+
+    def squared_lengths(self) -> Floats:
+        return np.asarray(self._per_row(verbs.lengths))
+
+    def values(self, kernel: Kernel, others: PlacedSamples | None = None) -> Floats:
+        if others is None:
+            return kernel(self.host())
+        return np.asarray(self._per_row(verbs.values, kernel, others.host()))
+
+    def diagonal(self, kernel: Kernel) -> Floats:
+        if kernel.unit_diagonal == "yes":
+            return np.ones(self.shape[0])
+        return np.asarray(self._per_row(verbs.diagonal, kernel))
+
+    # A kernel matrix is brought to this machine: it has as many columns as there are samples.
+
+    def entries(self, rows: Indices, columns: Indices) -> Floats:
+        return np.asarray(self.host()[rows, columns], dtype=np.float64)
+
+    def columns(self, which: Indices) -> PlacedSamples:
+        return self.engine.samples(np.ascontiguousarray(self.host()[:, which]))
+
+    def asymmetry(self) -> float:
+        K = self.host()
+        return float(np.abs(K - K.T).max())
+
+
+def _add_pairs(a: tuple[Floats, Floats], b: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    return a[0] + b[0], a[1] + b[1]

@@ -1,0 +1,155 @@
+"""Rows in files that are mapped into memory a chunk at a time, and a folder for copies of them."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.samples.arrays import is_sparse, megabytes
+
+try:
+    import fcntl
+except ImportError:  # Windows, where the system removes no folder either
+    fcntl = None  # type: ignore[assignment]  # Windows has no such module
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Numbers of a file that begin at this byte, rows of equal length: `load` maps them into memory."""
+
+    path: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+
+    def load(self) -> Any:
+        if 0 in self.shape:  # which cannot be mapped
+            return np.empty(self.shape, self.dtype)
+        return np.asarray(np.memmap(self.path, self.dtype, "r", self.offset, self.shape))
+
+    @classmethod
+    def of(cls, X: Any) -> Mapped | None:
+        """An array that is a part of a memory-mapped file; None for any other."""
+        base = X
+        while base is not None and not (isinstance(base, np.memmap) and isinstance(base.base, mmap.mmap)):
+            base = getattr(base, "base", None)
+        if base is None or base.filename is None or base.mode not in ("r", "r+") or not X.flags.c_contiguous:
+            return None
+        return cls(str(base.filename), X.dtype.str, base.offset + X.ctypes.data - base.ctypes.data, X.shape)
+
+    def part(self, begin: int, end: int) -> Mapped:
+        row = np.dtype(self.dtype).itemsize * math.prod(self.shape[1:])
+        return replace(self, offset=self.offset + begin * row, shape=(end - begin, *self.shape[1:]))
+
+
+@dataclass(frozen=True)
+class MappedCSR:
+    """Rows of a CSR matrix whose three arrays are in files."""
+
+    data: Mapped
+    indices: Mapped
+    starts: Mapped
+    width: int
+
+    def load(self) -> Any:
+        starts = self.starts.load()
+        data, indices = (part.part(int(starts[0]), int(starts[-1])).load() for part in (self.data, self.indices))
+        return sp.csr_array((data, indices, starts - starts[0]), shape=(len(starts) - 1, self.width))
+
+    def part(self, begin: int, end: int) -> MappedCSR:
+        return replace(self, starts=self.starts.part(begin, end + 1))
+
+
+class Scratch:
+    """A folder for files, removed with this object and with this process.
+
+    A process that is killed cannot remove its own. The folder is locked as long as its process lives, so that the next
+    one that makes such a folder removes those that nobody holds.
+    """
+
+    def __init__(self) -> None:
+        _sweep(Path(tempfile.gettempdir()))
+        made = tempfile.mkdtemp(prefix=".mercer-rows-")  # nobody sweeps it before it is locked and has its name
+        self._lock = _lock(made)
+        self.path = Path(made).with_name(Path(made).name[1:])
+        os.rename(made, self.path)
+        self._count = 0
+        self.remove = weakref.finalize(self, _remove, self.path, self._lock, os.getpid())
+
+    def name(self) -> str:
+        self._count += 1
+        return str(self.path / str(self._count))
+
+    def stored(self, X: Any) -> Mapped | MappedCSR:
+        """Rows as files of their own."""
+        if is_sparse(X):
+            X = sp.csr_array(X)
+            return MappedCSR(self._mapped(X.data), self._mapped(X.indices), self._mapped(X.indptr), X.shape[1])
+        return self._mapped(X)
+
+    def _mapped(self, X: Any) -> Mapped:
+        path = self.name()
+        with _writing(path, X.nbytes):
+            np.ascontiguousarray(X).tofile(path)
+        return Mapped(path, X.dtype.str, 0, X.shape)
+
+
+@contextmanager
+def _writing(path: str, size: int) -> Iterator[None]:
+    """Say which folder has no space, and for how much, where a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        folder = os.path.dirname(path)
+        free = shutil.disk_usage(folder).free
+        raise OSError(
+            error.errno,
+            f"a copy of rows, {megabytes(size)}, could not be written to {folder!r}, where {megabytes(free)} are free "
+            f"({error}); name a folder with more space in the environment variable TMPDIR before Python starts, or "
+            "give .npy files or a memory-mapped array, which are not copied",
+        ) from error
+
+
+def _lock(folder: str) -> int | None:
+    """A lock on a folder that is held until this process ends; None where the folder cannot be locked."""
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@cache
+def _sweep(folder: Path) -> None:
+    """Remove folders of processes that were killed, whose locks nobody holds; once, since a folder may be long."""
+    if fcntl is None:
+        return
+    for left in folder.glob("mercer-rows-*"):
+        with suppress(OSError):
+            if left.stat().st_uid == os.getuid() and (descriptor := _lock(str(left))) is not None:
+                _remove(left, descriptor, os.getpid())
+
+
+def _remove(path: Path, lock: int | None, process: int) -> None:
+    """Remove a folder of this process; a forked one leaves it to its parent."""
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+    if lock is not None:
+        os.close(lock)

@@ -1,0 +1,66 @@
+"""A trained machine as a function: f(x) = Σ_j β_j k(x_j, x) + b, evaluated where the samples live.
+
+An Expansion holds nothing that only training needed, and never changes. Several outputs, such as the pairs of a
+multi-class machine, share the vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels.kernel import Kernel
+from mercer.places import Evaluation, evaluation_for
+from mercer.samples.arrays import Floats, Indices, freeze, is_sparse, n_samples
+from mercer.samples.engine import Engine, engine_of
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Kernel, vectors, one column of coefficients and one b per output.
+
+    For a precomputed kernel there are no vectors: `columns` are the indices of the columns of K that are used, out of
+    `n_columns`.
+    """
+
+    kernel: Kernel
+    vectors: Any
+    coefficients: Any  # float64 array, or CSR if each vector is used by few outputs
+    b: Floats
+    columns: Indices | None = None
+    n_columns: int = 0
+
+    def __post_init__(self) -> None:
+        for array in (self.coefficients, self.b, self.columns):
+            freeze(array)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __call__(self, X: Any, n_threads: int = 1) -> Floats:
+        """f at every sample of X, one column per output; kernel values are as precise as X."""
+        out = np.empty((n_samples(X), len(self.b)))
+        out[:] = self.b
+        self._evaluation(engine_of(X)).add(out, X, n_threads)
+        return out
+
+    def norms(self, n_threads: int = 1) -> Floats:
+        """‖f − b‖ = √(β'Kβ) of each output; 0 if an indefinite kernel makes β'Kβ negative."""
+        values = np.zeros((self.coefficients.shape[0], len(self.b)))
+        self._evaluation(engine_of(self.vectors)).add(values, self.vectors, n_threads)
+        table = self.coefficients.toarray() if is_sparse(self.coefficients) else self.coefficients
+        return np.asarray(np.sqrt(np.maximum(np.sum(table * values, axis=0), 0.0)))
+
+    def _evaluation(self, engine: Engine | None) -> Evaluation:
+        """Of samples that live with this engine, made once."""
+        if engine not in self._evaluations:
+            made = evaluation_for(self.kernel, self.vectors, self.coefficients, self.columns, engine)
+            self._evaluations[engine] = made
+        return self._evaluations[engine]
+
+    @cached_property
+    def _evaluations(self) -> dict[Engine | None, Evaluation]:
+        return {}

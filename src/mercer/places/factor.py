@@ -1,0 +1,203 @@
+"""K + diag(d) factored, K kept, the eigenvectors of K and a test of its sign, on this machine: for every Gram.
+
+A factor is one of the matrix with the diagonal 1: rows and columns are scaled first, so that neither the scale of K nor
+a d of any size changes more than rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy.linalg
+
+from mercer import _core
+from mercer.places.eigenpairs import leading
+from mercer.places.gram import Gram
+from mercer.places.host.stored_gram import HostRounded, rounded_of
+from mercer.runtime.long_calls import expect_in_time
+from mercer.samples.arrays import Floats, Indices, Precision, Values, mirror, row_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class CholeskyFactor:
+    """L with LLᵀ = D⁻¹AD⁻¹, where D² is A's diagonal; the upper triangle is not used."""
+
+    L: Values
+    diagonal: Floats
+    n_threads: int
+
+    @classmethod
+    def of(cls, A: Values, diagonal: Floats, n_threads: int) -> CholeskyFactor | None:
+        """The factor of A with this diagonal in place of its own; it overwrites A. None if A is not definite."""
+        if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
+            return None
+        unit = 1.0 / np.sqrt(diagonal)
+        for rows in row_blocks(len(A), 8 * len(A)):
+            A[rows] *= unit[rows, None]
+            A[rows] *= unit
+        np.einsum("ii->i", A)[...] = 1.0
+        # An infinite entry ends here too.
+        return None if _core.cholesky(A, n_threads) >= 0 else cls(A, diagonal, n_threads)
+
+    @property
+    def pivots(self) -> Floats:
+        return np.asarray(np.sqrt(self.diagonal) * np.diagonal(self.L))
+
+    def solve(self, R: Floats) -> Floats:
+        unit = 1.0 / np.sqrt(self.diagonal)[:, None]
+        R = unit * R
+        size = np.abs(R).max(axis=0, initial=0.0)
+        size[size == 0] = 1.0
+        Z = np.ascontiguousarray(R / size, dtype=self.L.dtype)
+        _core.cholesky_solve(self.L, Z, self.n_threads)
+        return np.asarray(unit * np.asarray(Z, dtype=np.float64) * size)
+
+
+def factor_of(gram: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
+    """`Gram.factor`."""
+    return CholeskyFactor.of(gram.full(dtype), gram.diagonal + d, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptValues:
+    """All values in one array, and the diagonal as the Gram knows it."""
+
+    K: Floats
+    diagonal: Floats
+    n_threads: int
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        return float(self.K.min()), float(self.K.max())
+
+    def column(self, j: int, rows: Indices | None = None) -> Floats:
+        return np.array(self.K[j] if rows is None else self.K[j, rows])  # K is symmetric
+
+    def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        n, q = len(self.K), C.shape[1]
+        if columns is not None:
+            sums = np.zeros((q, n))
+            for some in row_blocks(len(columns), 8 * n):
+                sums += C[some].T @ self.K[columns[some]]
+            return sums.T
+        out = np.zeros((n, q))
+        if q == 1:
+            _core.add_table(out[:, 0], self.K, np.ascontiguousarray(C[:, 0]), self.n_threads)
+            return out
+        for some in row_blocks(n, 8 * n):
+            out[some] = self.K[some] @ C
+        return out
+
+    def factor(self, d: Floats, rows: Indices | None = None) -> CholeskyFactor | None:
+        diagonal = (self.diagonal if rows is None else self.diagonal[rows]) + d
+        A = np.empty((len(d), len(d)))
+        for some in row_blocks(len(A), 8 * len(A)):
+            A[some] = self.K[some] if rows is None else self.K[np.ix_(rows[some], rows)]
+        return CholeskyFactor.of(A, diagonal, self.n_threads)
+
+    def leading(
+        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        K, n = self.K, len(self.K)
+        S = np.empty_like(K)
+        mean = np.zeros(n) if centre is None else self.products(centre[:, None])[:, 0]
+        middle = 0.0 if centre is None else float(centre @ mean)
+        for rows in row_blocks(n, 8 * n):
+            np.subtract(K[rows], mean[rows, None] - middle, out=S[rows])
+            S[rows] -= mean
+            if less is not None:
+                S[rows, rows].flat[:: rows.stop - rows.start + 1] -= less[rows]
+            S[rows] *= scale
+            S[rows] *= scale[rows, None]
+        mirror(S)
+        return leading(S, k)
+
+
+def kept_of(gram: Gram, n_threads: int = 1) -> KeptValues:
+    """`Gram.kept`."""
+    return KeptValues(gram.full(np.float64), gram.diagonal, n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenvectors:
+    """Eigenvalues, in increasing order, and a column of Q for each, in one array."""
+
+    values: Floats
+    Q: Floats
+
+    def coordinates(self, R: Floats) -> Floats:
+        return np.asarray(self.Q.T @ R)
+
+    def combined(self, A: Floats) -> Floats:
+        return np.asarray(self.Q @ A)
+
+    def squared(self, A: Floats) -> Floats:
+        out = np.empty((len(self.Q), A.shape[1]))
+        for rows in row_blocks(len(out), 8 * self.Q.shape[1]):
+            out[rows] = self.Q[rows] ** 2 @ A
+        return out
+
+
+def eigenvectors_of(gram: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
+    """`Gram.eigh`."""
+    S = np.ascontiguousarray(gram.full(np.float64))
+    if not np.isfinite(S.sum()):
+        raise FloatingPointError(
+            f"{gram.kernel!r} produced values beyond float64's range; scale the features, or lower its parameters"
+        )
+    if (scale != 1.0).any():
+        S *= scale[:, None]
+        S *= scale
+    if centred:
+        u = scale / np.linalg.norm(scale)
+        m = S @ u
+        m -= 0.5 * (u @ m) * u
+        _add_outer(S, -1.0, u, m)
+        _add_outer(S, -1.0, m, u)
+        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
+        above = max(float(np.abs(S[rows]).sum(axis=1).max()) for rows in row_blocks(len(S), 8 * len(S)))
+        _add_outer(S, 2.0 * max(above, 1e-300), u, u)
+    # S is symmetric: its transpose is the same matrix in the order LAPACK wants, and is overwritten.
+    eigh = partial(scipy.linalg.eigh, overwrite_a=True, check_finite=False, driver="evd")
+    expect_in_time(deadline, S.T, eigh)
+    values, Q = eigh(S.T)
+    return Eigenvectors(values[:-1], Q[:, :-1]) if centred else Eigenvectors(values, Q)
+
+
+class HostAlgebra:
+    """The methods of a Gram that take all of K to the host: its factors, its eigenvectors and its values.
+
+    An engine's Gram that has none of its own inherits them; they ask it for `full` and `block`.
+    """
+
+    def factor(self: Gram, d: Floats, dtype: Precision = np.float64, n_threads: int = 1) -> CholeskyFactor | None:
+        return factor_of(self, d, dtype, n_threads)
+
+    def kept(self: Gram, n_threads: int = 1) -> KeptValues:
+        return kept_of(self, n_threads)
+
+    def eigh(self: Gram, scale: Floats, centred: bool, deadline: float = math.inf) -> Eigenvectors:
+        return eigenvectors_of(self, scale, centred, deadline)
+
+    def rounded(self: Gram) -> HostRounded:
+        return rounded_of(self)
+
+
+def _add_outer(S: Floats, factor: float, x: Floats, y: Floats) -> None:
+    """S += factor · xy' in place, for contiguous rows."""
+    scipy.linalg.blas.dger(factor, y, x, a=S.T, overwrite_a=True)
+
+
+def has_negative_direction(gram: Gram) -> bool:
+    """Whether a principal minor of rows spread over the samples has a negative eigenvalue."""
+    negative = np.flatnonzero(gram.diagonal < 0)
+    spread = np.linspace(0, gram.n - 1, min(gram.n, 200)).astype(np.intp)
+    some = np.unique(np.concatenate([negative[:1], spread]))
+    K = gram.block(some, some)
+    K = 0.5 * (K + K.T)
+    # The ridge is larger than any rounding error: Cholesky's method fails only if K has a negative eigenvalue.
+    K[np.diag_indices(len(K))] += 1e-8 * max(1e-300, float(np.abs(K).max())) * len(K)
+    return _core.cholesky(K, 1) >= 0

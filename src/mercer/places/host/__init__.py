@@ -1,0 +1,1 @@
+"""Kernel values, fields and linear products on the host: NumPy arrays and the C++ core."""

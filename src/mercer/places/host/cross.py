@@ -1,0 +1,286 @@
+"""K_nM in this machine's memory: kernel values between samples in chunks and landmarks, never stored as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.places.host.prepared import CHUNK_ROWS, EXACT, PreparedSamples
+from mercer.places.host.source import finite_values, value_error
+from mercer.places.protocols import Doubt, Totals
+from mercer.samples.arrays import Floats, Indices, add_gram, gamma, mirror, n_samples
+from mercer.samples.chunks import Chunk
+
+# Up to this many outputs, kernel values are computed and summed once for each; with more, one block serves all outputs.
+_FEW_OUTPUTS = 6
+# Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
+_PROOF_ROWS = 256
+# Roundings of one term beside those of sums.
+_FEW_ROUNDINGS = 12
+# Landmarks up to this size stay in the second-level cache.
+_CACHE_BYTES = 1 << 20
+
+
+class HostCross:
+    """`Cross` of samples and landmarks in the host's memory; `places.choose.cross_for` says what it is given.
+
+    It takes memory for one chunk, for what is kept of the chunks between passes, and for M numbers per output; only
+    `gather`, which computes K_nMᵀ W K_nM itself, needs M².
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        budget: int = 0,
+        n_threads: int = 1,
+        K_MM: Floats | None = None,
+    ) -> None:
+        self.kernel, self._points, self._chunks = kernel, landmarks, chunks
+        self._K_MM = K_MM
+        self.m = n_samples(landmarks)
+        self._room = budget
+        self._prepared = PreparedSamples.of(kernel, landmarks, n_threads)
+        self._landmarks: tuple[Any, Indices, Any] | None = None
+        self._both_ways = False
+        if self._prepared is not None:
+            samples, lowering = self._prepared.whole(np.float64), self._prepared.lowering
+            if samples is not None:
+                everything = np.arange(self.m)
+                self._landmarks = (samples, everything, samples.columns(everything))
+            # K_nM c and K_nMᵀ(…) in one pass over the landmarks: faster if these stay in the cache.
+            plain = not lowering.sparse and lowering.recipe.constant == 0
+            self._both_ways = plain and 8 * self.m * landmarks.shape[1] <= _CACHE_BYTES
+
+    @property
+    def K_MM(self) -> Floats:
+        if self._K_MM is None:
+            if self._landmarks is None:
+                self._K_MM = self.kernel(self._points)
+            else:
+                samples, everything = self._among_landmarks[0], self._landmarks[1]
+                self._K_MM = np.asarray(samples.block(everything, samples.columns(everything)), dtype=np.float64)
+                finite_values(self._K_MM, self.kernel)
+        return self._K_MM
+
+    @cached_property
+    def _among_landmarks(self) -> tuple[Any, Any]:
+        """What computes K_MM, and at which level: it is inverted, and M² values from differences cost little."""
+        prepared, plain = self._prepared, self._landmarks
+        assert prepared is not None
+        assert plain is not None
+        samples = prepared.whole(EXACT) if prepared.has_exact else None
+        return (plain[0], np.float64) if samples is None else (samples, EXACT)
+
+    @property
+    def recomputes_cheaply(self) -> bool:
+        return self._landmarks is not None
+
+    def normal(self, C: Floats) -> Floats:
+        out = np.zeros(C.shape)
+        for _, X, weight in self._pass():
+            X.normal(C, weight, out)
+        return out
+
+    def residual(self, C: Floats, b: Floats) -> Totals:
+        out = Totals(np.zeros(C.shape), np.zeros(self.m))
+        zero = not C.any()
+        for Y, X, weight in self._pass():
+            E = Y - b if zero else Y - X.forward(C) - b
+            weighted = weight[:, None] * E
+            X.backward(weighted, out.residual)
+            if zero:
+                X.backward(weight[:, None], out.pull[:, None])
+            out.add(weight, E, weighted)
+        return out
+
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
+        """The totals of `residual` again, from kernel values in short sums, and what rounding can have done to them.
+
+        A sum of k products is off by at most γ_k times the sum of their absolute values (Higham, 3.1).
+        """
+        out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
+        sums = np.zeros(C.shape)
+        features = int(self._points.shape[-1]) if hasattr(self._points, "shape") else 1
+        share, size = gamma(self.m + features + _FEW_ROUNDINGS), np.abs(C)
+        for chunk in self._chunks():
+            for start in range(0, chunk.n, CHUNK_ROWS):
+                part = slice(start, start + CHUNK_ROWS)
+                rows, Y, weight = self._rows(chunk, part), chunk.Y[part], chunk.weight[part]
+                forth, back = self._value_errors(chunk.X[part])
+                off, weighted = forth(C), np.empty_like(Y)
+                for begin in range(0, len(weight), _PROOF_ROWS):
+                    some = slice(begin, begin + _PROOF_ROWS)
+                    K, w = rows.values(some), weight[some]
+                    E = Y[some] - K @ C - b
+                    weighted[some] = w[:, None] * E
+                    out.residual += K.T @ weighted[some]
+                    out.add(w, E, weighted[some])
+                    K = np.abs(K)
+                    off[some] += share * (K @ size + np.abs(Y[some]) + np.abs(b))
+                    sums += K.T @ np.abs(weighted[some])
+                    doubt.terms += 1
+                doubt.residual += back(weighted)
+                doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
+                doubt.trace += float(weight @ self._diagonal(chunk.X[part]))
+        doubt.terms += _PROOF_ROWS
+        doubt.residual += gamma(doubt.terms + features + _FEW_ROUNDINGS) * sums
+        return out, doubt
+
+    def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """What errors of kernel values do to products of K(X, landmarks) with some columns, and of its transpose."""
+        prepared = self._prepared
+        if prepared is not None and self._landmarks is not None:
+            level = EXACT if prepared.cancels else np.float64
+            here, there = prepared.sizes_of(X), prepared.sizes
+            ways = ((here, there), (there, here))
+            forth, back = (
+                lambda C, a=a, b=b: np.column_stack([prepared.rounding.errors(a, b, c, level) for c in C.T])
+                for a, b in ways
+            )
+            return forth, back
+        a, b = np.sqrt(self._diagonal(X)), np.sqrt(np.abs(self.K_MM.diagonal()))
+        each = self.value_error
+        return lambda C: each * np.outer(a, b @ np.abs(C)), lambda C: each * np.outer(b, a @ np.abs(C))
+
+    @property
+    def value_error(self) -> float:
+        prepared = self._prepared
+        if prepared is not None and self._landmarks is not None:
+            root, level = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks[1]
+            sizes = prepared.exact_sizes if level == EXACT else prepared.sizes
+            longest = int(np.argmax(sizes))
+            errors = prepared.rounding.errors(sizes, sizes[[longest]], np.ones(1), level)
+            shares = np.divide(errors, root * root[longest], out=np.zeros(self.m), where=root * root[longest] > 0)
+            return float(shares.max())
+        return 0.0 if self.kernel.accepts == "gram" else value_error(self.kernel, self._points)
+
+    def _diagonal(self, X: Any) -> Floats:
+        """k(x, x) of some samples; those of a precomputed matrix are not at hand, and taken for the landmarks'."""
+        if self.kernel.accepts == "gram":
+            return np.full(n_samples(X), float(np.abs(self.K_MM.diagonal()).max()))
+        return np.abs(self.kernel.diag(X))
+
+    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        G = np.zeros((self.m, self.m))
+        out = Totals(np.zeros((self.m, 0)), np.zeros(self.m))
+        for Y, X, weight in self._pass(None if sample is None else [sample]):
+            K = X.values()
+            scaled = np.sqrt(weight)[:, None] * K
+            add_gram(G, scaled)
+            weighted = weight[:, None] * Y
+            out.residual = K.T @ weighted + (out.residual if out.n else 0.0)
+            out.pull += K.T @ weight
+            out.add(weight, Y, weighted)
+        mirror(G)
+        return G, out
+
+    # --- one chunk at a time -----------------------------------------------------------------------------------
+
+    def _pass(self, chunks: Iterable[Chunk] | None = None) -> Iterator[tuple[Floats, _Rows, Floats]]:
+        for chunk in self._chunks() if chunks is None else chunks:
+            for start in range(0, chunk.n, CHUNK_ROWS):
+                part = slice(start, start + CHUNK_ROWS)
+                weight = chunk.weight[part]
+                yield chunk.Y[part], self._rows(chunk, part), weight
+
+    def _rows(self, chunk: Chunk, part: slice) -> _Rows:
+        key = part.start
+        if chunk.kept is not None and key in chunk.kept:
+            rows: _Rows = chunk.kept[key]
+            return rows
+        X = chunk.X[part]
+        landmarks, prepared = self._landmarks, self._prepared
+        samples = None if landmarks is None or prepared is None else prepared.prepare(X, np.float64)
+        if landmarks is None or samples is None:
+            rows = _Evaluated(self.kernel, X, self._points)
+            size = 8 * n_samples(X) * self.m
+        else:
+            rows = _Prepared(samples, X.shape[0], landmarks, self._both_ways)
+            size = 8 * (X.nnz if hasattr(X, "nnz") else 2 * X.shape[0] * X.shape[1])
+        if chunk.kept is not None and size <= self._room:
+            self._room -= size
+            chunk.kept[key] = rows
+        return rows
+
+
+class _Rows:
+    """Some rows K of K_nM, and what a pass does with them."""
+
+    def values(self, some: slice = slice(None)) -> Floats:
+        """The rows themselves, or some of them, in float64."""
+        raise NotImplementedError
+
+    def forward(self, C: Floats) -> Floats:
+        """K C."""
+        return self.values() @ C
+
+    def backward(self, U: Floats, out: Floats) -> None:
+        """out += Kᵀ U."""
+        out += self.values().T @ U
+
+    def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
+        """out += Kᵀ W K C."""
+        self.backward(weight[:, None] * self.forward(C), out)
+
+
+class _Prepared(_Rows):
+    """Rows whose kernel values the core computes each time they are needed."""
+
+    def __init__(self, samples: Any, n: int, landmarks: tuple[Any, Indices, Any], both_ways: bool) -> None:
+        self._both_ways = both_ways
+        self._samples, self._rows, self._landmarks = samples, np.arange(n), landmarks
+        self._columns = samples.columns(self._rows)
+
+    def values(self, some: slice = slice(None)) -> Floats:
+        return np.asarray(self._samples.block(self._rows[some], self._landmarks[2]), dtype=np.float64)
+
+    def forward(self, C: Floats) -> Floats:
+        if C.shape[1] > _FEW_OUTPUTS:
+            return super().forward(C)
+        landmarks, everything, _ = self._landmarks
+        out = np.zeros((C.shape[1], len(self._rows)))
+        for k in range(C.shape[1]):
+            landmarks.add(out[k], self._columns, everything, np.ascontiguousarray(C[:, k]))
+        return out.T
+
+    def backward(self, U: Floats, out: Floats) -> None:
+        if U.shape[1] > _FEW_OUTPUTS:
+            super().backward(U, out)
+            return
+        for k in range(U.shape[1]):
+            total = np.zeros(len(out))
+            self._samples.add(total, self._landmarks[2], self._rows, np.ascontiguousarray(U[:, k]))
+            out[:, k] += total
+
+    def normal(self, C: Floats, weight: Floats, out: Floats) -> None:
+        if C.shape[1] > _FEW_OUTPUTS or not self._both_ways:
+            super().normal(C, weight, out)
+            return
+        landmarks, everything, _ = self._landmarks
+        for k in range(C.shape[1]):
+            total = np.zeros(len(out))
+            landmarks.add_normal(total, self._columns, everything, np.ascontiguousarray(C[:, k]), weight)
+            out[:, k] += total
+
+
+class _Evaluated(_Rows):
+    """Rows of a kernel that the core does not compute: evaluated once, and kept as long as this object exists."""
+
+    def __init__(self, kernel: Kernel, X: Any, landmarks: Any) -> None:
+        self._kernel, self._X, self._landmarks = kernel, X, landmarks
+        self._values: Floats | None = None
+
+    def values(self, some: slice = slice(None)) -> Floats:
+        if self._values is None:
+            if self._kernel.accepts == "gram":
+                self._values = np.asarray(self._X[:, self._landmarks], dtype=np.float64)
+            else:
+                self._values = self._kernel(self._X, self._landmarks)
+            finite_values(self._values, self._kernel)
+        return self._values[some]

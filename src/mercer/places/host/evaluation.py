@@ -1,0 +1,169 @@
+"""Prediction: K(X, vectors) @ coefficients for new samples X, a block of them at a time.
+
+Several outputs share the vectors: one block of kernel values serves them all.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.kernels import Kernel
+from mercer.places.host.linear_gram import linear_scale
+from mercer.places.host.prepared import PreparedSamples
+from mercer.places.host.rows import weight_vectors
+from mercer.places.rounding import SINGLE, Rounding
+from mercer.samples.arrays import Flags, Floats, Indices, Precision, host, is_sparse, row_blocks, rows_between, take
+
+# Samples for which float32 kernel values would move f by more than this, or this share of f's usual size if that is
+# below 1, are predicted in float64: a tenth of the default tol.
+_FLOAT32_ERROR = 1e-4
+# How many of the vectors tell whether all point in one direction.
+_FEW_VECTORS = 48
+
+
+class InFloat32:
+    """Which samples may be predicted from float32 kernel values: an engine asks it too."""
+
+    def __init__(self, vectors: Any, coefficients: Any) -> None:
+        self._vectors, self._n_vectors = vectors, coefficients.shape[0]
+        self._squares = coefficients.power(2) if is_sparse(coefficients) else coefficients**2
+
+    def too_coarse(self, sizes: Floats, sources: Floats, rounding: Rounding) -> tuple[Flags, Floats]:
+        """The samples whose float32 kernel values would be too far off, and the largest f for which the others are not.
+
+        `sizes` and `sources` are N of the samples and of the vectors. Roundings of single values are taken to be
+        independent. What all values of a sample share grows with f.
+        """
+        likely = rounding.likely(sizes, sources, self._squares, lambda: self._aligned)
+        # Of targets in a large unit f is small, and so is what f may be off by.
+        unit = min(1.0, rounding.usual(sources, float(np.sqrt(np.max(self._squares.sum(axis=0), initial=0.0)))))
+        shared = np.maximum(rounding.in_common(sizes) - 2 * SINGLE, np.finfo(float).tiny)
+        return np.asarray(~(likely <= _FLOAT32_ERROR * unit)), _FLOAT32_ERROR * unit / shared
+
+    @cached_property
+    def _aligned(self) -> float:
+        """The largest mean of cos² between some of the vectors and any other one: 1 where all point the same way."""
+        some = host(self._vectors, np.linspace(0, self._n_vectors - 1, _FEW_VECTORS).astype(np.intp))
+        some = some.astype(np.float64) / (float(abs(some).max()) or 1.0)  # else squares overflow
+        products = some @ some.T
+        products = products.toarray() if is_sparse(products) else products
+        lengths = np.sqrt(np.diagonal(products))
+        lengths = np.where(lengths > 0, lengths, 1.0)
+        return float(np.linalg.eigvalsh(products / np.outer(lengths, lengths))[-1]) / len(products)
+
+
+class BlockEvaluation:
+    """An `Evaluation` on this machine, through the fused core where the kernel has a recipe."""
+
+    def __init__(self, kernel: Kernel, vectors: Any, coefficients: Any, columns: Indices | None) -> None:
+        self._kernel, self._vectors, self._coefficients, self._columns = kernel, vectors, coefficients, columns
+        self._prepared: dict[int, PreparedSamples | None] = {}
+
+    def add(self, out: Floats, X: Any, n_threads: int) -> None:
+        n_vectors, n_outputs = self._coefficients.shape
+        if n_vectors == 0:
+            return
+        if self._weights is not None:
+            for some in row_blocks(len(out), 8 * X.shape[1]):
+                out[some] += X[some] @ self._weights
+            return
+        if n_threads not in self._prepared:
+            self._prepared[n_threads] = PreparedSamples.of(self._kernel, self._vectors, n_threads)
+        prepared = self._prepared[n_threads]
+        kept = n_outputs > 1 or prepared is None  # a block of kernel values is stored, not summed as it is computed
+        row_bytes = 8 * n_vectors if kept else 12 * X.nnz // max(1, len(out)) if is_sparse(X) else 8 * X.shape[1]
+        for some in row_blocks(len(out), row_bytes):
+            part = rows_between(X, some)
+            if prepared is None or X.dtype != np.float32:
+                self._add(out[some], part, prepared, np.float64, n_threads)
+                continue
+            sizes = np.asarray(prepared.lowering.prepare(part, np.float32, 1)[1], dtype=np.float64)
+            fine, limit = self._in_float32.too_coarse(sizes, prepared.sizes, prepared.rounding)
+            rows = np.flatnonzero(~fine)
+            values = self._values(part, rows, prepared, np.float32, n_threads)
+            close = np.abs(values).max(axis=1, initial=0.0) <= limit[rows]
+            out[some.start + rows[close]] += values[close]
+            fine[rows[~close]] = True
+            rows = np.flatnonzero(fine)
+            out[some.start + rows] += self._values(part, rows, prepared, np.float64, n_threads)
+
+    def _values(self, X: Any, rows: Indices, prepared: PreparedSamples, precision: Precision, n_threads: int) -> Floats:
+        """f of some rows, one column per output."""
+        out = np.zeros((len(rows), self._coefficients.shape[1]))
+        if len(rows):
+            self._add(out, X if len(rows) == X.shape[0] else take(X, rows), prepared, precision, n_threads)
+        return out
+
+    def _add(self, out: Floats, X: Any, prepared: PreparedSamples | None, precision: Precision, n_threads: int) -> None:
+        vectors = others = None
+        if prepared is not None:
+            vectors = prepared.whole(precision)
+            others = prepared.prepare(X, precision)
+        if vectors is not None and others is not None:
+            columns, rows = others.columns(np.arange(X.shape[0])), np.arange(self._coefficients.shape[0])
+            if out.shape[1] == 1:
+                total = np.zeros(X.shape[0])
+                vectors.add(total, columns, rows, np.ascontiguousarray(self._coefficients[:, 0]))
+                out[:, 0] += total
+                return
+            values = vectors.block(rows, columns)
+            if vectors.dense:  # BLAS would start its threads once per class, and on a busy machine wait for them
+                self._combinations.add(out, values, n_threads)
+                return
+            K = values.T
+        else:
+            K = X[:, self._columns] if self._columns is not None else self._kernel(X, self._vectors)
+        for part, outputs, coefficients in self._segments:
+            out[:, outputs] += np.asarray(K[:, part], dtype=np.float64) @ coefficients
+
+    @cached_property
+    def _in_float32(self) -> InFloat32:
+        return InFloat32(self._vectors, self._coefficients)
+
+    @cached_property
+    def _weights(self) -> Floats | None:
+        """w of a linear kernel, a column for each output, summed in twice the precision; None for other kernels."""
+        scale = linear_scale(self._kernel)
+        if is_sparse(self._vectors) and self._vectors.shape[1] > self._vectors.nnz:
+            return None  # w would take more memory than they do
+        return None if scale is None else scale * weight_vectors(self._vectors, self._coefficients)
+
+    @cached_property
+    def _segments(self) -> list[tuple[slice, Indices, Floats]]:
+        """Runs of vectors that have coefficients in the same few outputs, with these coefficients as dense arrays.
+
+        With several classes, a vector is used only by the pairs that its class is in, and vectors are sorted by class:
+        one dense product per class is several times faster than a sparse one.
+        """
+        table, (n, n_outputs) = self._coefficients, self._coefficients.shape
+        if not is_sparse(table):
+            return [(slice(0, n), np.arange(n_outputs), table)]
+        used = [table.indices[a:b] for a, b in pairwise(table.indptr)]
+        limit = max(isqrt(2 * n_outputs), *map(len, used))
+        segments, start, outputs = [], 0, np.empty(0, dtype=np.intp)
+        for row in range(n + 1):
+            more = outputs if row == n else np.union1d(outputs, used[row])
+            if row == n or len(more) > limit:
+                values = np.zeros((row - start, len(outputs)))
+                for k in range(start, row):
+                    values[k - start, np.searchsorted(outputs, used[k])] = table.data[
+                        table.indptr[k] : table.indptr[k + 1]
+                    ]
+                segments.append((slice(start, row), outputs.astype(np.intp), values))
+                start, more = row, more if row == n else np.unique(used[row])
+            outputs = more
+        return segments
+
+    @cached_property
+    def _combinations(self) -> _core.Combinations:
+        """`_segments` for the core."""
+        packed = _core.Combinations()
+        for part, outputs, coefficients in self._segments:
+            packed.append((part.start, part.stop), outputs, np.ascontiguousarray(coefficients))
+        return packed

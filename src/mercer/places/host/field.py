@@ -1,0 +1,199 @@
+"""The state of a solve in this machine's memory, on whatever Gram: β, u = Kβ, the active set, and the working set.
+
+`ActiveSet` is what the states of all solves share. `HostField` is the plain `Field`, whose docstrings say what is asked
+of both: an engine that computes blocks and products has a fast chooser of working sets with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mercer.samples.arrays import Flags, Floats, Indices, Values, sums_by
+
+if TYPE_CHECKING:
+    from mercer.places.gram import Field, Gram
+    from mercer.places.host.blocks import Rounds
+    from mercer.problems.dual_problem import DualProblem
+
+# A shrink must remove at least this share of the active variables to be worth the copying.
+_SHRINK_SHARE = 0.2
+# A variable is dropped if its gradient is outside the ends of its group by this share of the violation. With no margin
+# some must come back, which costs another pass of the certificate (w8a); with 0.3, mnist keeps 8 % more rows in vain.
+_SHRINK_MARGIN_SHARE = 0.1
+
+
+class ActiveSet:
+    """β and u over everything, of which the active part is current; `n` variables or samples can be active.
+
+    Only the rows of u that belong to them are up to date; `unshrink` brings the others up to date.
+    """
+
+    _free: Callable[[Indices], Flags]  # which of some can move in both directions
+    _worst: Callable[[Indices, int], Indices]  # as many of the worst that are active and not kept
+    _rows_of: Callable[[Indices], Indices]  # their rows of the Gram
+    _square_of: Callable[[Indices], Values]  # K[rows, rows]
+    _catch_up: Callable[[Indices, Floats], None]  # u[rows] += K[rows] times a change of β
+
+    def __init__(self, gram: Gram, beta: Floats, u: Floats, n: int) -> None:
+        self.gram = gram
+        self.beta = beta.copy()
+        self.u = u.copy()
+        self.active: Indices = np.arange(n)
+        self._n = n
+        self._dropped: list[tuple[Indices, Floats]] = []  # rows, and β at the moment they were dropped
+        self._previous: Indices = np.empty(0, dtype=np.intp)
+        self._block: Values = np.empty((0, 0))
+        self._block_rows: Indices = np.empty(0, dtype=np.intp)
+
+    @property
+    def shrunk(self) -> bool:
+        return bool(self._dropped)
+
+    def violators(self, q: int, keep: float) -> Indices:
+        if q >= len(self.active):
+            return self.active
+        old = self._previous
+        kept = old[np.argsort(~self._free(old), kind="stable")][: int(q * keep)]
+        self._previous = np.concatenate([self._worst(kept, q - len(kept)), kept])
+        return self._previous
+
+    def _activate(self, which: Indices) -> None:
+        """Only these are active from now on."""
+        self.active = which
+        self._previous = self._previous[np.isin(self._previous, which)]
+
+    def block(self, J: Indices) -> Values:
+        rows = self._rows_of(J)
+        if not np.array_equal(rows, self._block_rows):
+            self._block_rows = rows
+            self._block = self._square_of(rows)
+        return self._block
+
+    def unshrink(self) -> None:
+        """Make everything active again: each dropped row is updated by what β changed since."""
+        for rows, then in self._dropped:
+            self._catch_up(rows, self.beta - then)
+        self._dropped = []
+        self.active = np.arange(self._n)
+
+
+class HostField(ActiveSet):
+    """A `Field` in this machine's memory on any Gram: β over all variables and u over all rows.
+
+    The core chooses working sets; products and blocks come from the Gram, and rows of a slow kernel are cached.
+    """
+
+    def __init__(
+        self, gram: Gram, problem: DualProblem, beta: Floats, u: Floats | None = None, n_threads: int = 1
+    ) -> None:
+        u = gram.product(problem.row_coefficients(beta, gram.n)) if u is None else u
+        super().__init__(gram, beta, u, problem.n_variables)
+        self.problem = problem
+        self.rows: Indices = np.arange(gram.n)
+        self._cache: dict[int, Floats] = {}  # rows of a slow kernel over the active columns
+        self._chooser = problem.chooser(self.beta, self.u, n_threads)
+        self._chooser.choose(self.active)
+        self._ends: tuple[float, Floats, Floats] | None = None  # at the current β
+
+    def rounds(self, count: int, size: int, share: float, least: float, most: int) -> Rounds | None:
+        return None
+
+    def settle(self) -> None:
+        """Do nothing: β and u are always here."""
+
+    def gradient(self, J: Indices) -> Floats:
+        problem = self.problem
+        return problem.p[J] - self.u[problem.row[J]] - problem.d[J] * self.beta[J]
+
+    def violation(self) -> tuple[float, Floats, Floats]:
+        if self._ends is None:
+            self._ends = self._chooser.ends()
+        return self._ends
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        delta = beta - self.beta[J]
+        changed = np.flatnonzero(delta)
+        self.beta[J], self._ends = beta, None
+        rows = self.problem.row[J]
+        outside = self.rows
+        if np.array_equal(rows, self._block_rows):
+            inside, first = np.unique(rows, return_index=True)
+            self.u[inside] += self._block[np.ix_(first, changed)] @ delta[changed]
+            outside = np.setdiff1d(self.rows, inside, assume_unique=True)
+        if len(outside) and len(changed):
+            sources, which = np.unique(rows[changed], return_inverse=True)
+            self._spread(sources, sums_by(which, delta[changed], len(sources)), outside)
+
+    def inside(self, J: Indices) -> Field:
+        rows, part = self._inner_problem(J)
+        return self.gram.view(rows).field(part, self.beta[J], np.zeros(len(rows)))
+
+    def _inner_problem(self, J: Indices) -> tuple[Indices, DualProblem]:
+        """The rows of J, and the problem on J: p takes over what u is now, so that the inner u starts at zero."""
+        rows = self.problem.row[J]
+        rows = rows if (np.diff(rows) > 0).all() else np.unique(rows)
+        return rows, self.problem.restricted(J, rows, self.beta, self.u[rows])
+
+    def shrink(self) -> bool:
+        stay = self._survivors()
+        if len(stay) > (1 - _SHRINK_SHARE) * len(self.active):
+            return False
+        self._activate(stay)
+        rows = np.unique(self.problem.row[stay]) if self.problem.twins else stay
+        positions = np.searchsorted(self.rows, rows)
+        self._dropped.append((np.delete(self.rows, positions), self.beta.copy()))
+        self._cache = {r: column[positions] for r, column in self._cache.items()}
+        self.rows = rows
+        self._chooser.choose(self.active)
+        return True
+
+    def _survivors(self) -> Indices:
+        """The active variables that are free or could still be chosen."""
+        violation, tops, bottoms = self.violation()
+        margin = _SHRINK_MARGIN_SHARE * violation
+        return self._chooser.survivors(tops + margin, bottoms - margin)
+
+    def unshrink(self) -> None:
+        super().unshrink()
+        self._cache = {}
+        self.rows, self._ends = np.arange(self.gram.n), None
+        self._chooser.choose(self.active)
+
+    def _free(self, J: Indices) -> Flags:
+        beta = self.beta[J]
+        return np.asarray((beta > self.problem.lower[J]) & (beta < self.problem.upper[J]))
+
+    def _rows_of(self, J: Indices) -> Indices:
+        return self.problem.row[J]
+
+    def _square_of(self, rows: Indices) -> Values:
+        if all(r in self._cache for r in rows.tolist()):
+            at = np.searchsorted(self.rows, rows)
+            return np.stack([self._cache[r][at] for r in rows.tolist()])
+        return self.gram.block(rows, rows)
+
+    def _catch_up(self, rows: Indices, change: Floats) -> None:
+        self.u[rows] += self.gram.product(self.problem.row_coefficients(change, self.gram.n), rows)
+
+    def _worst(self, kept: Indices, size: int) -> Indices:
+        return self._chooser.working_set(*self.violation()[1:], kept, size)
+
+    def _spread(self, sources: Indices, coefficients: Floats, targets: Indices) -> None:
+        """u[targets] += K[targets, sources] @ coefficients, through the cache if its budget holds the rows."""
+        if self.gram.recomputes_cheaply or 16 * len(self.rows) * len(sources) > self.gram.budget:
+            full = np.zeros(self.gram.n)
+            full[sources] = coefficients
+            self.u[targets] += self.gram.product(full, targets)
+            return
+        needed = sources.tolist()
+        missing = np.array([r for r in needed if r not in self._cache], dtype=np.intp)
+        if 16 * len(self.rows) * (len(self._cache) + len(missing)) > self.gram.budget:  # only these fit for sure
+            self._cache = {r: self._cache[r] for r in needed if r in self._cache}
+        self._cache.update(zip(missing.tolist(), self.gram.block(missing, self.rows), strict=True))
+        total = np.zeros(len(self.rows))
+        for r, coefficient in zip(needed, coefficients, strict=True):
+            total += coefficient * self._cache[r]
+        self.u[targets] += total[np.searchsorted(self.rows, targets)]

@@ -1,0 +1,159 @@
+"""The state of a joint multi-class solve: β and u = Kβ with one column per class, and the active samples.
+
+A block of kernel values is computed, by the core if the kernel has a recipe, and multiplied by the changes of all
+columns at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mercer import _core
+from mercer.places.host.field import ActiveSet
+from mercer.places.host.tiled_field import BlockBuffer
+from mercer.samples.arrays import Flags, Floats, Indices, Precision, Values
+
+if TYPE_CHECKING:
+    from mercer.places.gram import Gram
+    from mercer.places.host.kernel_matrix import KernelMatrix
+    from mercer.problems.multiclass import JointProblem
+
+# Active samples that are laid out as columns together.
+_BLOCK_ROWS = 2048
+
+# A shrink must remove at least this share of the active samples to be worth the copying.
+_SHRINK_SHARE = 0.1
+
+
+class HostJointField(ActiveSet):
+    """A `JointField` in this machine's memory on any Gram."""
+
+    problem: JointProblem
+
+    def __init__(self, gram: Gram, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision) -> None:
+        super().__init__(gram, beta, u, problem.n)
+        self.set_problem(problem)
+        self.dtype = dtype
+
+    def set_problem(self, problem: JointProblem) -> None:
+        self.problem = problem
+        self.b = problem.offsets(self.beta)
+        self._violations: Floats | None = None  # of the active samples at the present β
+
+    def excess(self, rows: Indices) -> Floats:
+        return self.problem.excess(self.u[rows], self.b, rows)
+
+    def violations(self) -> Floats:
+        """Of the active samples."""
+        if self._violations is None:
+            active = self.active
+            self._violations = self.problem.violations(self.beta[active], self.excess(active), active)
+        return self._violations
+
+    def violation(self) -> float:
+        return float(self.violations().max(initial=0.0))
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        delta = beta - self.beta[J]
+        changed = np.flatnonzero(delta.any(axis=1))
+        self.beta[J] = beta
+        if len(changed) == 0:
+            return
+        self.b, self._violations = self.problem.offsets(self.beta), None
+        if len(J) == len(self.active):
+            self.u[J] += self._block @ delta
+        else:
+            self._add(self.active, J[changed], delta[changed])
+
+    def shrink(self, violation: float) -> None:
+        problem, rows = self.problem, self.active
+        beta, e = self.beta[rows], self.excess(rows)
+        down, up = problem.movable(beta, rows)
+        own = e[np.arange(len(rows)), problem.y[rows], None]
+        if problem.shared:
+            # In a corner only one β may rise. It stays if its excess is below the others' by more than any violation.
+            corner = up.sum(axis=1) == 1
+            holder = np.where(up, e, np.inf).min(axis=1)
+            others = np.where(up, -np.inf, e).max(axis=1)
+            settled = corner & (holder - others > violation)
+        else:
+            corner = ~(down & up).any(axis=1)
+            away = np.where(down, own - e, np.where(up, e - own, np.inf))
+            settled = corner & (away.min(axis=1) > violation)
+        if settled.sum() < max(1.0, _SHRINK_SHARE * len(rows)) or settled.all():
+            return
+        self._dropped.append((rows[settled], self.beta.copy()))
+        self._activate(rows[~settled])
+        self._violations = None
+
+    def unshrink(self) -> None:
+        super().unshrink()
+        self._violations = None
+
+    def _free(self, J: Indices) -> Flags:
+        beta, C = self.beta[J], self.problem.C[J, None]
+        return np.asarray(((beta < 0) & (beta > -C)).any(axis=1))
+
+    def _worst(self, kept: Indices, size: int) -> Indices:
+        score = self.violations().copy()
+        score[np.searchsorted(self.active, kept)] = -np.inf
+        return np.sort(self.active[np.argpartition(score, -size)[-size:]])
+
+    def _rows_of(self, J: Indices) -> Indices:
+        return J
+
+    def _square_of(self, rows: Indices) -> Values:
+        return self.gram.block(rows, rows)
+
+    def _catch_up(self, rows: Indices, change: Floats) -> None:
+        sources = np.flatnonzero(change.any(axis=1))
+        if len(sources):
+            self._add(rows, sources, change[sources])
+
+    def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
+        """u[rows] += K[rows, sources] @ change."""
+        full = np.zeros_like(self.beta)
+        full[sources] = change
+        self.u[rows] += self.gram.products(full, rows, self.dtype)
+
+
+class TiledJointField(HostJointField):
+    """A joint field on prepared samples; `origin` holds the places of this problem's rows in them."""
+
+    def __init__(
+        self,
+        gram: KernelMatrix,
+        problem: JointProblem,
+        beta: Floats,
+        u: Floats,
+        samples: _core.Samples,
+        origin: Indices,
+    ) -> None:
+        super().__init__(gram, problem, beta, u, samples.dtype)
+        self._matrix, self._samples, self._origin = gram, samples, origin
+        self._square = BlockBuffer(samples)
+        self._columns: dict[int, _core.Columns] = {}  # of the active samples, by where each block of them begins
+
+    def _activate(self, which: Indices) -> None:
+        super()._activate(which)
+        self._columns = {}
+
+    def unshrink(self) -> None:
+        super().unshrink()
+        self._columns = {}
+
+    def _square_of(self, rows: Indices) -> Values:
+        self._matrix.evaluations += len(rows) ** 2
+        return self._square(self._origin[rows], self.gram.diagonal[rows])
+
+    def _add(self, rows: Indices, sources: Indices, change: Floats) -> None:
+        samples, which, factor = self._samples, self._origin[sources], change.astype(self.dtype)
+        columns = self._columns if rows is self.active else {}
+        for top in range(0, len(rows), _BLOCK_ROWS):
+            some = rows[top : top + _BLOCK_ROWS]
+            if top not in columns:
+                columns[top] = samples.columns(self._origin[some])
+            self.u[some] += samples.block(which, columns[top]).T @ factor
+        self._matrix.evaluations += len(rows) * len(sources)

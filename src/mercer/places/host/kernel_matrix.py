@@ -1,0 +1,499 @@
+"""K in this machine's memory: blocks computed by the kernel itself, or by the fused core if the kernel has a recipe.
+
+The whole matrix is stored only if it was given, is asked for, or is small and shared by views.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mercer import _core
+from mercer.kernels import Kernel
+from mercer.places.ball import Ball
+from mercer.places.factor import HostAlgebra, has_negative_direction
+from mercer.places.host.field import HostField
+from mercer.places.host.joint_field import HostJointField, TiledJointField
+from mercer.places.host.linear_gram import HostLinearGram, linear_scale, linear_terms
+from mercer.places.host.pair_place import Layout, PairPlace
+from mercer.places.host.prepared import CHUNK_ROWS, EXACT
+from mercer.places.host.rows import HostRows
+from mercer.places.host.source import Source, finite_values, kernel_diagonal, partial_sums
+from mercer.places.host.tiled_field import BlockBuffer, TiledField
+from mercer.places.rounding import DOUBLE, SumBeside
+from mercer.samples.arrays import (
+    BLOCK_BYTES,
+    Floats,
+    Indices,
+    Precision,
+    Values,
+    gamma,
+    in_order,
+    is_sparse,
+    row_blocks,
+    take,
+)
+
+if TYPE_CHECKING:
+    from mercer.problems.dual_problem import DualProblem
+    from mercer.problems.multiclass import JointProblem
+
+# Rows of a block in a product by a generic kernel; BLOCK_BYTES then gives its number of columns.
+_BLOCK_ROWS = 2048
+# Up to this many rows (128 MB), views that overlap share one stored matrix; beyond, they compute their own values.
+_SHARED_MATRIX_ROWS = 4000
+# Columns of K that are multiplied by several columns of coefficients at a time: with _BLOCK_ROWS rows, 8 MB.
+_PRODUCT_COLUMNS = 512
+# Rows of a square block whose values serve both its rows and its columns: 2 MB.
+_SQUARE_ROWS = 512
+# Up to this many rows no difference in time between float32 and float64 can be measured.
+_FLOAT64_ROWS = 1000
+# From this many rows on, choosing variables and laying out rows cost so much beside values that are not kept that sets
+# of so many variables are nested. CPU seconds by those of single blocks, two threads (benchmarks/nested_sets.py): 0.94
+# to 1.05 at 50,000 rows, 0.9 at 100,000, 0.85 at 200,000 and 400,000; sets of 8,192 to 32,768 differ by 0.07. Other
+# machines at 200,000: 0.88 (SVR) to 1.09 (one-class). Threads have no say: no model may depend on them.
+_NESTED_ROWS, _OUTER_ROWS = 150_000, 16_384
+# Bytes of the budget for each byte of a part's samples: they are copied, prepared in both precisions and arranged as
+# columns, and half of the budget is for rows of K.
+_BUDGET_PER_BYTE = 10
+
+
+class KernelMatrix(HostAlgebra):
+    """The Gram of a bound kernel on samples in this machine's memory; made by `gram_for`.
+
+    The Gram of all samples and its views of some `rows` share one `source`.
+    """
+
+    def __init__(
+        self, source: Source, rows: Indices | None, diagonal: Floats, budget: int, *, streamed: bool = False
+    ) -> None:
+        self._source, self._rows, self._streamed = source, rows, streamed
+        self.kernel, self.n_threads = source.kernel, source.n_threads
+        self.diagonal, self.budget, self.evaluations = diagonal, budget, 0
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, X: Any, budget: int, n_threads: int, constant: float = 0.0, centre: Floats | None = None
+    ) -> KernelMatrix:
+        """All samples of X under a kernel whose data-dependent parameters are resolved (`Kernel.bind`).
+
+        A `constant` is added to the values of a matrix that was given. `centre` stands for the mean of the samples.
+        """
+        # The diagonal comes first: it raises an error for numbers that the source could not handle.
+        if kernel.accepts == "gram":
+            diagonal = X.diagonal().astype(np.float64) + constant
+        else:
+            diagonal = finite_values(kernel_diagonal(kernel, X), kernel)
+        return cls(Source(kernel, X, n_threads, constant, centre), None, diagonal, budget)
+
+    @property
+    def n(self) -> int:
+        return len(self.diagonal)
+
+    @property
+    def positive_definite(self) -> str:
+        return "no" if self._source.refuted else self.kernel.positive_definite
+
+    def looks_positive_definite(self) -> bool:
+        if self.kernel.positive_definite == "yes":
+            return True
+        self._source.refuted |= has_negative_direction(self)
+        return not self._source.refuted
+
+    def refute(self) -> None:
+        self._source.refuted = True
+
+    @property
+    def _fused(self) -> bool:
+        """Whether the core computes the kernel values."""
+        return self._source.prepared is not None and not self._stored
+
+    @property
+    def _stored(self) -> bool:
+        return self._source.matrix is not None
+
+    @property
+    def concurrent(self) -> bool:
+        return self._fused
+
+    @property
+    def recomputes_cheaply(self) -> bool:
+        return self._fused or self._stored
+
+    @property
+    def proof(self) -> KernelMatrix:
+        return self
+
+    @property
+    def _bytes_per_row(self) -> float:
+        X = self._source.X
+        if is_sparse(X):
+            return float(12 * X.nnz / max(1, X.shape[0]) + 8)
+        return float(8 * X.shape[1]) if hasattr(X, "shape") else 200.0  # a string, roughly
+
+    @property
+    def outer_rows(self) -> int:
+        if self.n < _NESTED_ROWS or not self._fused or self._streamed:
+            return 0
+        samples = self._whole(self.precisions[0])
+        return 0 if samples is None or samples.expensive else _OUTER_ROWS
+
+    @property
+    def chunk_rows(self) -> int:
+        return int(self.budget / (_BUDGET_PER_BYTE * self._bytes_per_row))
+
+    @cached_property
+    def linear(self) -> HostLinearGram | None:
+        scale = linear_scale(self.kernel)
+        return None if scale is None else HostLinearGram(in_order(self._own_samples), scale)
+
+    @property
+    def _own_samples(self) -> Any:
+        return self._source.X if self._rows is None else take(self._source.X, self._rows)
+
+    @property
+    def reach(self) -> Floats:
+        if self.positive_definite == "yes":
+            return self._roots
+        prepared = self._source.prepared
+        if prepared is not None and not self._stored:
+            return prepared.rounding.reach(prepared.sizes if self._rows is None else prepared.sizes[self._rows])
+        # Of any other K the diagonal says nothing.
+        least = np.full(self.n, max(self._roots.max(initial=0.0), self._source.root_of_largest))
+        majorants = self._source.majorants
+        return least if majorants is None else np.maximum(least, majorants[self._global(np.arange(self.n))])
+
+    @cached_property
+    def _roots(self) -> Floats:
+        """√k_ii, or a little more for its rounding."""
+        return np.sqrt(np.abs(self.diagonal)) * (1 + self._source.value_error + 4 * DOUBLE)
+
+    @property
+    def precisions(self) -> tuple[Precision, ...]:
+        single = self.n > _FLOAT64_ROWS and self._fused and (self._streamed or self._whole(np.float32) is not None)
+        return (np.float32, np.float64) if single else (np.float64,)
+
+    # --- the same matrix, or a part of it, for another use ------------------------------------------------------
+
+    def view(self, rows: Indices) -> KernelMatrix:
+        part = self._global(rows)
+        return KernelMatrix(self._source, part, self.diagonal[rows], self.budget, streamed=self._streamed)
+
+    def streamed(self) -> KernelMatrix:
+        return KernelMatrix(self._source, self._rows, self.diagonal, self.budget, streamed=True)
+
+    def copied(self, rows: Indices, budget: int) -> KernelMatrix:
+        if self._stored:
+            return self.view(rows)
+        part = KernelMatrix.of(self.kernel, take(self._source.X, self._global(rows)), budget, self.n_threads)
+        part._source.refuted = self._source.refuted
+        return part
+
+    def share(self) -> None:
+        source = self._source
+        if self._rows is not None:  # a view: only the Gram of all samples prepares what is shared
+            return
+        if self._fused:
+            # The samples in float64 may take an eighth of the budget.
+            if 64 * source.X.shape[0] * source.X.shape[1] <= self.budget:
+                self._whole(np.float64)
+        elif not self._stored and self.n <= _SHARED_MATRIX_ROWS and 16 * self.n**2 <= self.budget:
+            everything = np.arange(self.n)
+            source.matrix = self.block(everything, everything)
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def block(self, I: Indices, J: Indices) -> Floats:
+        out = np.empty((len(I), len(J)))
+        columns = self._columns(J, np.float64)
+        for some in row_blocks(len(I), 8 * len(J)):
+            out[some] = self._values(I[some], J, columns, np.float64)
+        return out
+
+    def full(self, dtype: Precision = np.float64) -> Any:
+        everything = np.arange(self.n)
+        samples = self._whole(dtype) if self._fused else None
+        if samples is not None:
+            self.evaluations += self.n**2
+            return BlockBuffer(samples)(self._global(everything), self.diagonal)
+        K = np.empty((self.n, self.n), dtype)
+        for some in row_blocks(self.n, 8 * self.n):
+            with np.errstate(over="ignore"):
+                K[some] = self._evaluate(everything[some], everything)
+        return K
+
+    def product(self, coefficients: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        J, everything = np.flatnonzero(coefficients), rows is None
+        rows = np.arange(self.n) if rows is None else rows
+        out = np.zeros(len(rows))
+        if everything and self.n <= _FLOAT64_ROWS and self._fused and not self._streamed:
+            samples = self._whole(dtype)
+            if samples is not None:
+                samples.add(out, samples.columns(self._global(rows)), self._global(J), coefficients[J])
+                self.evaluations += self.n * len(J)
+                return out
+        if len(J) == 0 or len(rows) == 0:
+            return out
+        if self._fused:
+            sums = self._fused_sums(coefficients[np.newaxis, J], J, rows, dtype)
+            if sums is not None:
+                return np.asarray(sums[0])
+        wide = max(1, BLOCK_BYTES // (8 * min(len(rows), _BLOCK_ROWS)))
+        for left in range(0, len(J), wide):
+            columns = J[left : left + wide]
+            for some in row_blocks(len(rows), 8 * len(columns)):
+                out[some] += self._evaluate(rows[some], columns) @ coefficients[columns]
+        return out
+
+    @property
+    def levels(self) -> tuple[Precision, ...]:
+        prepared = self._source.prepared
+        if self._stored:
+            return (np.float64, EXACT)
+        if prepared is None:
+            return (np.float64,)
+        exact = prepared.has_exact or self._linear_rows is not None
+        return (*self.precisions, EXACT) if exact else self.precisions
+
+    def product_bound(self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64) -> Ball:
+        if coefficients.ndim == 2:
+            return self._several_bounds(coefficients, rows, level)
+        if level == EXACT and self._stored:
+            rows = np.arange(self.n) if rows is None else rows
+            return partial_sums(self._evaluate, coefficients, rows, self._source.value_error, self.reach)
+        if level == EXACT and self._linear_rows is not None:
+            return self._doubled_product(coefficients, rows)
+        if rows is None and self.n <= 2 * _SQUARE_ROWS and level != np.float32:
+            return Ball(self.product(coefficients, None, level), self.errors(coefficients, None, level))
+        rows = np.arange(self.n) if rows is None else rows
+        if level == np.float32 and self._fused:
+            bounded = self._single_product_bound(coefficients, rows)
+            if bounded is not None:
+                return bounded
+        if self._square_pays(coefficients, rows, level):
+            inside = np.zeros(self.n)
+            inside[rows] = coefficients[rows]
+            prepared = self._source.prepared
+            assert prepared is not None
+            prepared.keep_rows(np.unique(self._global(np.union1d(rows, np.flatnonzero(coefficients)))), level)
+            u = self._square_product(inside[rows], rows)
+            if u is not None:
+                u += self.product(coefficients - inside, rows, level)
+                in_sequence = _SQUARE_ROWS + self.n // _SQUARE_ROWS
+                return Ball(u, self.errors(coefficients, rows, level, in_sequence=in_sequence))
+        return Ball(self.product(coefficients, rows, level), self.errors(coefficients, rows, level))
+
+    def _several_bounds(self, C: Floats, rows: Indices | None, level: Precision) -> Ball:
+        """`product_bound` for several columns, whose kernel values are computed once if no level needs its own sums."""
+        by_column = C.shape[1] == 1 or (level == EXACT and (self._stored or self._linear_rows is not None))
+        if by_column:
+            each = [self.product_bound(column, rows, level) for column in C.T]
+            return Ball(*map(np.column_stack, zip(*each, strict=True)))
+        errors = np.column_stack([self.errors(column, rows, level) for column in C.T])
+        reach, size = self.reach, np.abs(C)
+        # One matrix product sums all columns, in whatever order.
+        summed = gamma(int(np.count_nonzero(size.any(axis=1)))) * (reach @ size)
+        return Ball(self.products(C, rows, level), errors + np.outer(reach if rows is None else reach[rows], summed))
+
+    def _square_pays(self, coefficients: Floats, rows: Indices, level: Precision) -> bool:
+        """Whether many of these rows are columns as well, and reading a value twice is cheaper than computing it."""
+        if level != np.float64 or not self._fused or self._streamed or len(rows) <= 2 * _SQUARE_ROWS:
+            return False
+        samples = self._source.prepared.whole(np.float32) if self._source.prepared is not None else None
+        inside = int(np.count_nonzero(coefficients[rows]))
+        return samples is not None and samples.expensive and inside > len(rows) // 2
+
+    def _single_product_bound(self, coefficients: Floats, rows: Indices) -> Ball | None:
+        """`product_bound` in float32 for a Gaussian, with the sums beside u that tell what its rounding can do."""
+        prepared, J = self._source.prepared, np.flatnonzero(coefficients)
+        assert prepared is not None
+        recipe = prepared.lowering.recipe
+        if recipe.ending != "gaussian" or recipe.factor is not None or len(J) == 0:
+            return None
+        beta, sizes, some = coefficients[J], prepared.sizes, self._global(rows)
+        beside = SumBeside(prepared.rounding, sizes[self._global(J)], beta)
+        sums = self._fused_sums(np.stack([beta, beside.coefficients]), J, rows, np.float32)
+        if sums is None:
+            return None
+        terms = prepared.row_terms
+        return Ball(sums[0], beside.errors(sizes[some], sums[1], terms if np.ndim(terms) == 0 else terms[some]))
+
+    def errors(
+        self, coefficients: Floats, rows: Indices | None = None, level: Precision = np.float64, *, in_sequence: int = 0
+    ) -> Floats:
+        """`in_sequence=k`: valid for sums in any order too, with at most k additions one after another."""
+        J, prepared = coefficients.nonzero()[0], self._source.prepared
+        if prepared is not None and not self._stored:
+            which = self._rows if rows is None else self._global(rows)
+            return prepared.errors(which, self._global(J), coefficients[J], level, in_sequence)
+        reach = self.reach
+        mass = float(np.abs(coefficients[J]) @ reach[J])
+        return (self._source.value_error + (len(J) + 4) * DOUBLE) * mass * (reach if rows is None else reach[rows])
+
+    @cached_property
+    def _linear_rows(self) -> HostRows | None:
+        """The samples for sums in twice the precision, if the kernel is linear up to a constant."""
+        return None if linear_terms(self.kernel) is None else HostRows(self._own_samples, self.n_threads)
+
+    def _doubled_product(self, coefficients: Floats, rows: Indices | None) -> Ball:
+        """Kβ = sX(X'β) + c Σβ, both parts in twice the precision; they may cancel."""
+        linear, terms = self._linear_rows, linear_terms(self.kernel)
+        assert linear is not None
+        assert terms is not None
+        u, e = (terms[0] * part for part in linear.gram_product(np.ascontiguousarray(coefficients)))
+        if terms[1]:
+            added = terms[1] * math.fsum(coefficients.tolist())
+            e += 6 * DOUBLE * (np.abs(u) + abs(added))
+            u += added
+        return Ball(u, e) if rows is None else Ball(u[rows], e[rows])
+
+    def _fused_sums(self, coefficients: Floats, J: Indices, rows: Indices, dtype: Precision) -> Floats | None:
+        """K[rows, J] times one row of coefficients, or two if k is Gaussian, by the core, chunk by chunk.
+
+        None if numbers are too large for it.
+        """
+        prepared = self._source.prepared
+        assert prepared is not None
+        parts = []
+        chunk = CHUNK_ROWS
+        if self._streamed:  # two chunks are in memory at a time, each as a copy, prepared, and as columns
+            chunk = int(max(64, min(CHUNK_ROWS, self.budget / (16 * self._bytes_per_row))))
+        for top in range(0, len(rows), chunk):
+            others, these = prepared.prepare_rows(self._global(rows[top : top + chunk]), dtype)
+            columns = None if others is None else others.columns(these)
+            total = np.zeros((len(coefficients), len(these)))
+            for left in range(0, len(J), chunk):
+                part = slice(left, left + chunk)
+                vectors, which = prepared.prepare_rows(self._global(J[part]), dtype)
+                if vectors is None or columns is None:
+                    return None
+                if len(coefficients) == 1:
+                    vectors.add(total[0], columns, which, coefficients[0, part])
+                else:
+                    vectors.add_two(total, columns, which, np.ascontiguousarray(coefficients[:, part]))
+            parts.append(total)
+        self.evaluations += len(rows) * len(J)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _square_product(self, coefficients: Floats, rows: Indices) -> Floats | None:
+        """K[rows, rows] @ coefficients in float64, each value computed once; None if numbers are too large."""
+        prepared = self._source.prepared
+        assert prepared is not None
+        samples, places = prepared.prepare_rows(self._global(rows), np.float64)
+        if samples is None:
+            return None
+        u, size = np.zeros(len(rows)), _SQUARE_ROWS
+        for left in range(0, len(rows), size):
+            some = slice(left, left + size)
+            columns = samples.columns(places[some])
+            for top in range(0, left + size, size):
+                others = slice(top, top + size)
+                values = samples.block(places[others], columns)
+                u[others] += values @ coefficients[some]
+                if top < left:
+                    u[some] += coefficients[others] @ values
+                self.evaluations += values.size
+        return u
+
+    def products(self, C: Floats, rows: Indices | None = None, dtype: Precision = np.float64) -> Floats:
+        if C.shape[1] == 1:
+            return self.product(C[:, 0], rows, dtype)[:, None]
+        rows, J = np.arange(self.n) if rows is None else rows, np.flatnonzero(C.any(axis=1))
+        out = np.zeros((len(rows), C.shape[1]))
+        for left in range(0, len(J), _PRODUCT_COLUMNS):
+            sources = J[left : left + _PRODUCT_COLUMNS]
+            columns = self._columns(sources, dtype)
+            for top in range(0, len(rows), _BLOCK_ROWS):
+                some = slice(top, top + _BLOCK_ROWS)
+                K = self._values(rows[some], sources, columns, dtype)
+                out[some] += np.asarray(K, dtype=np.float64) @ C[sources]
+        return out
+
+    # --- the state of a solve -----------------------------------------------------------------------------------
+
+    def field(
+        self, problem: DualProblem, beta: Floats | None = None, u: Floats | None = None, dtype: Precision = np.float64
+    ) -> HostField:
+        beta = problem.feasible_start() if beta is None else beta
+        samples = self._whole(dtype) if self._fused else None
+        if u is None:
+            u = self.product(problem.row_coefficients(beta, self.n), dtype=dtype)
+        if samples is None:
+            return HostField(self, problem, beta, u, self.n_threads)
+        return TiledField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
+
+    def joint_field(
+        self, problem: JointProblem, beta: Floats, u: Floats, dtype: Precision = np.float64
+    ) -> HostJointField:
+        samples = self._whole(dtype) if self._fused else None
+        if samples is None:
+            return HostJointField(self, problem, beta, u, dtype)
+        return TiledJointField(self, problem, beta, u, samples, self._global(np.arange(self.n)))
+
+    def pairs(self, layout: Layout, n_threads: int) -> PairPlace | None:
+        if not self._fused or self._rows is not None:
+            return None
+        # The prepared samples, in both precisions, and the kernel values that the core keeps must fit the budget.
+        size = max(np.dtype(self.precisions[0]).itemsize, 8 if is_sparse(self._source.X) else 0)
+        if 8 * self.n * self._bytes_per_row + 2 * size * layout.values_kept(n_threads) > self.budget:
+            return None
+        prepared, exact = self._source.prepared, self._whole(np.float64)
+        if prepared is None or not isinstance(exact, _core.Samples):  # too large numbers, or a constant is added
+            return None
+        steps = self._whole(self.precisions[0]) if exact.dense else exact
+        if not isinstance(steps, _core.Samples) or steps.dense != exact.dense:
+            return None
+        unit = prepared.unit_errors(layout.largest)
+        if not exact.dense:
+            # Values of sparse samples must come from plain inner products, none of them larger than K's diagonal.
+            recipe = self.kernel.recipe()
+            if self.positive_definite != "yes" or recipe is None or recipe.ending == "laplacian" or exact.doubled:
+                return None
+            # Those within a class are added one after another.
+            unit = unit + layout.largest * 2 * DOUBLE * float(self.reach.max()) ** 2
+        return PairPlace(self, steps, exact, unit, n_threads)
+
+    # --- the core's samples ---------------------------------------------------------------------------------------
+
+    def _columns(self, J: Indices, dtype: Precision) -> _core.Columns | None:
+        """The rows J laid out as columns for the core; None if it does not compute their values."""
+        prepared = self._source.prepared
+        if prepared is None or self._stored:
+            return None
+        samples, places = prepared.prepare_rows(self._global(J), dtype)
+        return None if samples is None else samples.columns(places)
+
+    def _values(self, I: Indices, J: Indices, columns: _core.Columns | None, dtype: Precision) -> Values:
+        """K[I, J], by the core if J are its columns."""
+        prepared = self._source.prepared
+        if prepared is not None and columns is not None:
+            samples, places = prepared.prepare_rows(self._global(I), dtype)
+            if samples is not None:
+                self.evaluations += len(I) * len(J)
+                return samples.block(places, columns)
+        return self._evaluate(I, J)
+
+    def _whole(self, dtype: Precision) -> _core.Samples | None:
+        """All samples in the core's form; None if the kernel has no recipe or the numbers are too large."""
+        prepared = self._source.prepared
+        return None if prepared is None else prepared.whole(dtype)
+
+    def _global(self, rows: Indices) -> Indices:
+        return rows if self._rows is None else self._rows[rows]
+
+    def _evaluate(self, I: Indices, J: Indices) -> Floats:
+        I, J = self._global(I), self._global(J)
+        X, matrix = self._source.X, self._source.matrix
+        if matrix is not None:
+            values = np.asarray(matrix[np.ix_(I, J)], dtype=np.float64)
+            if self._source.constant:
+                values += self._source.constant
+            return values
+        self.evaluations += len(I) * len(J)
+        values = finite_values(self.kernel(take(X, I), take(X, J)), self.kernel)
+        if self.positive_definite != "yes":
+            self._source.saw(values)
+        return values

@@ -1,0 +1,476 @@
+"""Samples in the form that the fused core needs for a recipe, dense or sparse, prepared once per precision.
+
+The data are centred if the kernel depends only on differences, and scaled so that the recipe's ending is cheap
+(src/core/simd/endings.hpp). A Gram, an expansion and a cross matrix all use such samples.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer import _core
+from mercer.kernels import Kernel
+from mercer.kernels.recipe import Recipe
+from mercer.places.rounding import DOUBLE, Rounding
+from mercer.samples.arrays import Floats, Indices, PickedRows, Precision, is_sparse, row_blocks, sums_by, take
+from mercer.samples.matrices import places_among, unit_rows, used_columns, width
+
+# Samples that are prepared at a time, if not all at once: their copies stay small compared with all samples.
+CHUNK_ROWS = 8192
+
+_LOG2E = math.log2(math.e)
+_ENDINGS = ("identity", "gaussian", "polynomial", "sigmoid", "laplacian")
+_OF_DIFFERENCES = {"gaussian": 5, "laplacian": 6}
+# The precision of float64 values that do not cancel.
+EXACT = "exact"
+# Norms of samples that are not prepared as a whole are computed in this many times smaller blocks than usual, because
+# memory is scarce then.
+_NORM_BLOCKS = 16
+# A larger possible error of an exponent in float64 is worth the 1.7 times longer way through differences.
+CANCELLED_EXPONENT = 1e-11
+# CSR samples up to this size are laid out as dense rows where only differences are exact enough.
+_LARGEST_DENSE_BYTES = 64 << 20
+# Dense data with at most this share of nonzero entries are faster as CSR, where an entry costs about twice as much. The
+# share is estimated from about this many rows, if there are at least this many features.
+SPARSE_SHARE = 0.3
+_SPARSE_ROWS = 1000
+_SPARSE_FEATURES = 16
+# Squared lengths must stay far below the largest number of their precision (the tests are written so that NaN fails).
+_LARGEST = {np.dtype(np.float32): 1e30, np.dtype(np.float64): 1e280}
+# Below these lengths of all samples their squares in float32 are too coarse for bounds.
+_SMALLEST_LENGTH = 1e-20
+
+
+class PreparedSamples:
+    """The samples X for a recipe; None in a precision for which their numbers are too large.
+
+    A precision is float32, float64, or EXACT: float64 values that do not cancel, whatever the data. Float64 itself is
+    computed like that where the norms of X say that it would cancel.
+    """
+
+    def __init__(self, recipe: Recipe, X: Any, n_threads: int, centre: Floats | None = None) -> None:
+        self.lowering = Lowering.of(recipe, X, centre)
+        self._X, self._n_threads = X, n_threads
+        self._whole: dict[Any, _core.Samples | None] = {}
+        self._kept: dict[Any, tuple[Indices, _core.Samples | None]] = {}
+        self._norms: Floats | None = None
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, n_threads: int, centre: Floats | None = None) -> PreparedSamples | None:
+        """None if the core does not compute this kernel; samples are taken about their mean, or this centre."""
+        recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+        if recipe is None:
+            return None
+        made = cls(recipe, X, n_threads, centre)
+        return None if made._mapped_cancels else made
+
+    def whole(self, precision: Precision) -> _core.Samples | None:
+        """All samples, prepared at the first call; two threads that call it at once prepare the same numbers."""
+        precision = _key(precision)
+        if precision not in self._whole:
+            self._whole[precision] = self._prepare_whole(precision)
+        return self._whole[precision]
+
+    def prepare_rows(self, rows: Indices, precision: Precision) -> tuple[_core.Samples | None, Indices]:
+        """Prepared samples that include these rows, and the rows' places: all samples if prepared, or only these."""
+        precision = _key(precision)
+        if precision in self._whole:
+            return self._whole[precision], rows
+        if precision in self._kept:
+            kept, samples = self._kept[precision]
+            places = np.minimum(np.searchsorted(kept, rows), len(kept) - 1)
+            if np.array_equal(kept[places], rows):
+                return samples, places
+        return self.prepare(self._rows(rows), precision), np.arange(len(rows))
+
+    def keep_rows(self, rows: Indices, precision: Precision) -> None:
+        """Prepare these rows, in ascending order, once for all calls that ask for some of them."""
+        precision = _key(precision)
+        if precision not in self._whole and len(rows):
+            self._kept[precision] = rows, self.prepare(self._rows(rows), precision)
+
+    def _rows(self, rows: Indices) -> Any:
+        """Some of the samples; those of arrays are copied only as they are prepared."""
+        X = self._X
+        if isinstance(X, PickedRows):
+            return PickedRows(X.X, X.which[rows], X.n_threads)
+        plain = isinstance(X, np.ndarray) and X.flags.c_contiguous and X.flags.aligned and X.dtype.char in "fd"
+        return PickedRows(X, rows, self._n_threads) if plain else take(X, rows)
+
+    def prepare(self, X: Any, precision: Precision) -> _core.Samples | None:
+        """Other samples, in the form in which the core can compare them with these."""
+        precision = _key(precision)
+        exact = self._exact if precision == EXACT or (precision == np.float64 and self.cancels) else None
+        dtype = np.dtype(np.float64) if precision == EXACT else precision
+        return (exact or self.lowering).prepare(X, dtype, self._n_threads)[0]
+
+    def _prepare_whole(self, precision: Precision) -> _core.Samples | None:
+        if precision != EXACT:
+            samples, norms = self.lowering.prepare(self._X, precision, self._n_threads)
+            if self._norms is None:
+                self._norms = norms
+            if precision != np.float64 or not self.cancels:
+                return samples
+        return self.prepare(self._X, EXACT)
+
+    @property
+    def norms(self) -> Floats:
+        """What the core adds to inner products: half the squared length of each sample about the centre, or |x|₁."""
+        if self._norms is None:
+            self._norms = self._float64_norms()
+        return self._norms
+
+    def _float64_norms(self) -> Floats:
+        return np.concatenate(
+            [
+                self.lowering.prepare(self._X[some], np.dtype(np.float64), self._n_threads)[1]
+                for some in row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
+            ]
+        )
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """`norms` for bounds of rounding: behind a factor, lengths of what is summed rather than of the sums."""
+        if self.lowering.recipe.factor is None:
+            norms = self.norms
+            if norms.dtype == np.float32 and np.max(norms, initial=0.0) < _SMALLEST_LENGTH:
+                norms = self._float64_norms()
+            return norms.astype(np.float64) + float(np.finfo(norms.dtype).smallest_subnormal)
+        parts = row_blocks(self._X.shape[0], 8 * self._X.shape[1])
+        return np.concatenate([self.sizes_of(self._X[some]) for some in parts])
+
+    def sizes_of(self, X: Any) -> Floats:
+        """`sizes` of other samples."""
+        factor = self.lowering.recipe.factor
+        if factor is None:
+            norms = self.lowering.prepare(X, np.dtype(np.float64), self._n_threads)[1]
+            return np.asarray(norms, dtype=np.float64)
+        X = X.toarray() if is_sparse(X) else X
+        mapped = self.lowering.scale * (np.abs(X - self.lowering.centre) @ np.abs(factor))
+        return np.asarray(0.5 * np.einsum("ij,ij->i", mapped, mapped))
+
+    @cached_property
+    def cancels(self) -> bool:
+        """Whether values of k in float64, computed from norms, would lose digits that matter."""
+        if not self.has_exact:
+            return False
+        if self.lowering.recipe.ending == "laplacian" and not self.lowering.sparse:
+            return True  # differences of unscaled rows cost no more
+        largest = float(self.norms.max(initial=0.0))
+        return not DOUBLE * (self.rounding.terms + 10) * largest <= CANCELLED_EXPONENT  # true for NaN
+
+    @property
+    def _mapped_cancels(self) -> bool:
+        """`cancels` behind a factor, where only differences taken before it help: the kernel computes these itself."""
+        factor = self.lowering.recipe.factor
+        if factor is None or self.lowering.recipe.inner == "dot":
+            return False
+        largest = float(np.max(self.sizes, initial=0.0))
+        return not DOUBLE * (sum(factor.shape) + 10) * largest <= CANCELLED_EXPONENT
+
+    @property
+    def has_exact(self) -> bool:
+        """Whether there are values that do not cancel."""
+        return self.lowering.of_differences
+
+    @cached_property
+    def exact_sizes(self) -> Floats:
+        """The norms of sparse samples as they are, scaled as exponents are; what differences need no norms for is 0."""
+        if self._exact is None or not self._exact.doubled:
+            return np.zeros(self._X.shape[0])
+        factor = (1.0 if self.lowering.recipe.inner == "l1" else 2.0) * self.lowering.recipe.numbers[0] * _LOG2E
+        blocks = row_blocks(self._X.shape[0], _NORM_BLOCKS * 8 * width(self._X))
+        norms = [self._exact.prepare(self._X[some], np.float64, self._n_threads)[1] for some in blocks]
+        return np.asarray(factor * np.concatenate(norms))
+
+    @cached_property
+    def _exact(self) -> Lowering | None:
+        exact = self.lowering.by_differences()
+        if exact is None or not is_sparse(self._X):
+            return exact
+        longest, largest = (float(np.max(sizes, initial=0.0)) for sizes in (self.row_terms, self.norms))
+        trace = 3 * (2 * DOUBLE * (longest + 4)) ** 2 * largest  # what twice the precision leaves
+        small = 8 * math.prod(self._X.shape) <= _LARGEST_DENSE_BYTES
+        return exact if small and not trace <= CANCELLED_EXPONENT else replace(self.lowering, doubled=True)
+
+    @cached_property
+    def row_terms(self) -> Any:
+        """How many terms that are not 0 each row's inner products have at most."""
+        X = self._X
+        if not self.lowering.sparse:
+            return X.shape[1]
+        if is_sparse(X):
+            stored = np.diff(X.indptr)
+        else:
+            blocks = row_blocks(X.shape[0], 8 * X.shape[1])
+            stored = np.concatenate([np.count_nonzero(X[some], axis=1) for some in blocks])
+        return np.minimum(X.shape[1], stored + int(np.count_nonzero(self.lowering.centre)))
+
+    def errors(
+        self, rows: Indices | None, columns: Indices, coefficients: Floats, level: Precision, in_sequence: int = 0
+    ) -> Floats:
+        """How far products of these rows, or all, with these columns can be from the true ones (`Rounding.errors`)."""
+        level = self._level(level)
+        sizes = self.exact_sizes if level == EXACT else self.sizes
+        some = sizes if rows is None else sizes[rows]
+        return self.rounding.errors(some, sizes[columns], coefficients, level, in_sequence=in_sequence)
+
+    def unit_errors(self, columns: int) -> Floats:
+        """`errors` of float64 products with any coefficients of ‖β‖₁ = 1 on this many columns."""
+        level = self._level(np.float64)
+        sizes = self.exact_sizes if level == EXACT else self.sizes
+        return self.rounding.errors(sizes, np.array([sizes.max(initial=0.0)]), np.ones(1), level, columns)
+
+    def _level(self, level: Precision) -> Precision:
+        """The level at which values are computed that are asked for at this one."""
+        if not self.has_exact:
+            return np.float64 if level == EXACT else level
+        return EXACT if level == np.float64 and self.cancels else level
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """The bounds on what rounding does to products with these samples."""
+        lowering, X = self.lowering, self._X
+        factor, terms = lowering.recipe.factor, X.shape[1]
+        if factor is not None:
+            terms = factor.shape[1]
+        elif lowering.sparse:  # a difference has the entries of both
+            longest = int(np.max(self.row_terms, initial=0))
+            differences = self._exact is not None and not self._exact.doubled
+            terms = min(X.shape[1], (2 if differences else 1) * longest)
+        return Rounding(lowering.recipe, terms, lowering.sparse, 0 if factor is None else factor.shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Lowering:
+    """How samples are prepared for a recipe: shift, scale, and the ending's numbers."""
+
+    recipe: Recipe
+    centre: Floats  # of every column, or of the `full` ones of sparse samples
+    scale: float
+    ending: int
+    numbers: Floats
+    sparse: bool
+    full: Any = None  # the columns of sparse samples that have no zero: the others stay as they are, to stay sparse
+    used: Any = None  # the columns in which CSR samples have an entry: only these are laid out
+    doubled: bool = False  # sparse samples as they are, whose sums are in twice the precision of float64
+
+    @classmethod
+    def of(cls, recipe: Recipe, X: Any, about: Floats | None = None) -> Lowering:
+        """Centred at the mean of X if the kernel depends only on differences, and sparse if that is faster.
+
+        Where the centre is given that X is taken `about`, sparse samples have none.
+        """
+        gamma, coef0, degree = (*recipe.numbers, 0.0, 0.0, 0.0)[:3]
+        scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E), "laplacian": gamma * _LOG2E}.get(recipe.ending, 1.0)
+        sparse = recipe.factor is None and (is_sparse(X) or _is_mostly_zero(X))
+        full, used = None, used_columns(X) if sparse and is_sparse(X) else None
+        if recipe.inner == "dot" or (sparse and about is not None):
+            full, centre = (np.empty(0, np.intp), np.empty(0)) if sparse else (None, np.zeros(X.shape[1]))
+        elif about is not None:
+            centre = about
+        elif used is not None:
+            full, centre = _full_columns(X, used)
+        else:
+            with np.errstate(over="ignore"):
+                centre = _column_sums(X) / X.shape[0]
+            if sparse:
+                blocks = row_blocks(X.shape[0], 8 * X.shape[1])
+                full = np.flatnonzero(sum(np.count_nonzero(X[some], axis=0) for some in blocks) == X.shape[0])
+                centre = centre[full]
+        numbers = np.array([recipe.scale, gamma, coef0, degree])
+        return cls(recipe, centre, scale, _ENDINGS.index(recipe.ending), numbers, sparse, full, used)
+
+    @property
+    def of_differences(self) -> bool:
+        """Whether k is a function of the differences of features."""
+        return self.recipe.ending in _OF_DIFFERENCES and self.recipe.factor is None
+
+    def by_differences(self) -> Lowering | None:
+        """This recipe from differences of dense rows as they are; None for a recipe of inner products."""
+        recipe = self.recipe
+        if not self.of_differences:
+            return None
+        numbers = np.array([recipe.scale, recipe.numbers[0] * _LOG2E, 0.0, 0.0])
+        return Lowering(recipe, np.zeros(0), 1.0, _OF_DIFFERENCES[recipe.ending], numbers, sparse=False)
+
+    def prepare(self, X: Any, dtype: Precision, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """The samples of X for the core, None if numbers are out of range for this precision; and their norms."""
+        if self.doubled:
+            return self._doubled(X, n_threads)
+        if self.ending in _OF_DIFFERENCES.values():
+            X = X[:] if isinstance(X, PickedRows) else X.toarray() if is_sparse(X) else X
+            rows = np.ascontiguousarray(X, dtype=np.float64)
+            norms = np.zeros(len(rows))
+            samples: _core.Samples | None = _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads)
+        else:
+            samples, norms = (self._sparse if self.sparse else self._dense)(X, np.dtype(dtype), n_threads)
+            if np.dtype(dtype) == np.float32 and not self._fits_float32:
+                samples = None
+        return self._plus_constant(samples), norms
+
+    @property
+    def _fits_float32(self) -> bool:
+        """Whether the numbers that the ending multiplies by and adds are far from the ends of float32's range."""
+        used = (self.recipe.scale, *(self.recipe.numbers[:2] if self.recipe.inner == "dot" else ()))
+        largest = _LARGEST[np.dtype(np.float32)]
+        return all(number == 0 or 1 / largest <= abs(number) <= largest for number in used)
+
+    def _plus_constant(self, samples: _core.Samples | None) -> _core.Samples | None:
+        if samples is None or self.recipe.constant == 0:
+            return samples
+        return cast(_core.Samples, _ShiftedSamples(samples, self.recipe.constant))
+
+    def _dense(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        recipe, centre, which = self.recipe, self.centre, None
+        if is_sparse(X):
+            X = X.toarray()
+        if isinstance(X, PickedRows):
+            X, which = (X.X, X.which) if recipe.factor is None and not recipe.normalise else (X[:], None)
+        if recipe.factor is not None:
+            X = (X - centre) @ recipe.factor
+            centre = np.zeros(X.shape[1])
+        if recipe.normalise:
+            X = unit_rows(X)
+        X = np.ascontiguousarray(X)
+        n = len(X) if which is None else len(which)
+        rows, norms = np.empty((n, X.shape[1]), dtype), np.empty(n, dtype)
+        _core.prepare(X, centre, self.scale, rows, norms, n_threads, which)
+        if not norms.max(initial=0.0) < _LARGEST[dtype]:
+            return None, norms
+        return _core.dense_samples(rows, norms, self.ending, self.numbers, n_threads), norms
+
+    def _sparse(self, X: Any, dtype: np.dtype[Any], n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        if not is_sparse(X) and not self.recipe.normalise and self.used is None:
+            l1, single, centre = self.recipe.inner == "l1", dtype == np.float32, np.zeros(X.shape[1])
+            centre[self.full] = self.centre
+            X, which = (X.X, X.which) if isinstance(X, PickedRows) else (np.ascontiguousarray(X), None)
+            entries = _core.prepare_sparse(X, centre, self.scale, l1, single, n_threads, which)
+            values, indices, starts, norms = entries
+            return self._from_entries(values, indices, starts, X.shape[1], norms, n_threads)
+        X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
+        if len(self.full):
+            X = sp.csr_array(X + _in_columns(np.tile(-self.centre, (X.shape[0], 1)), self.full, X.shape[1]))
+        values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
+        with np.errstate(over="ignore"):
+            stored = (values * self.scale).astype(dtype)
+            sizes = np.abs(stored) if self.recipe.inner == "l1" else 0.5 * stored.astype(np.float64) ** 2
+            rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            norms = sums_by(rows, sizes, X.shape[0]).astype(dtype)
+        return self._from_entries(stored, *self._placed(X), norms, n_threads)
+
+    def _doubled(self, X: Any, n_threads: int) -> tuple[_core.Samples | None, Floats]:
+        """The samples of X as they are, for values that do not cancel (src/core/simd/sparse_sums.hpp), and their norms.
+
+        They can be compared with each other alone.
+        """
+        X = sp.csr_array(X[:] if isinstance(X, PickedRows) else X)
+        values = unit_rows(X).data if self.recipe.normalise else X.data.astype(np.float64)
+        indices, starts, d = self._placed(X)
+        norms, lows = _core.exact_norms(values, starts, self.recipe.inner == "l1", n_threads)
+        if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
+            return None, norms
+        samples = _core.exact_sparse_samples(
+            values, indices, starts, norms, lows, d, self.ending, self.numbers, n_threads
+        )
+        return self._plus_constant(samples), norms
+
+    def _placed(self, X: Any) -> tuple[Any, Any, int]:
+        """The indices and starts of CSR samples, and the number of columns that the core is told."""
+        d, starts = X.shape[1], X.indptr.astype(np.int64)
+        if self.used is None:
+            return X.indices.astype(np.int32), starts, d
+        # All other columns are one more, in which the samples that X is compared with have no entry.
+        return places_among(self.used, X.indices, d), starts, len(self.used) + 1
+
+    def _from_entries(
+        self, values: Any, indices: Any, starts: Any, d: int, norms: Any, n_threads: int
+    ) -> tuple[_core.Samples | None, Floats]:
+        if not np.max(norms, initial=0.0) < _LARGEST[norms.dtype]:
+            return None, norms
+        return _core.sparse_samples(values, indices, starts, norms, d, self.ending, self.numbers, n_threads), norms
+
+
+def _key(precision: Precision) -> Precision:
+    return EXACT if isinstance(precision, str) and precision == EXACT else np.dtype(precision)
+
+
+def _column_sums(X: Any) -> Floats:
+    if isinstance(X, PickedRows):
+        return X.column_moments(np.zeros(X.shape[1]))[0]
+    # np.mean checks so many things that it takes three times as long on a small array.
+    total = X.sum(axis=0, dtype=np.float64) if is_sparse(X) else np.add.reduce(X, axis=0, dtype=np.float64)
+    return np.asarray(total).ravel()
+
+
+def _full_columns(X: Any, used: Indices) -> tuple[Indices, Floats]:
+    """The columns of a CSR matrix that have an entry in every row, and their means."""
+    places = places_among(used, X.indices, X.shape[1])
+    full = np.bincount(places, minlength=len(used)) == X.shape[0]
+    with np.errstate(over="ignore"):
+        sums = sums_by(places, X.data.astype(np.float64), len(used))
+    return used[full], sums[full] / X.shape[0]
+
+
+def _is_mostly_zero(X: Any) -> bool:
+    """Whether a dense array has few enough nonzero entries, estimated from rows spread over it."""
+    if X.shape[1] < _SPARSE_FEATURES:
+        return False
+    some = X[:: max(1, len(X) // _SPARSE_ROWS)]
+    return bool(np.count_nonzero(some) <= SPARSE_SHARE * some.size)
+
+
+def _in_columns(values: Floats, columns: Indices, d: int) -> Any:
+    """A CSR matrix of d columns that holds `values` in some of them."""
+    n, m = values.shape
+    return sp.csr_array((values.ravel(), np.tile(columns, n), np.arange(0, n * m + 1, m)), shape=(n, d))
+
+
+class _ShiftedSamples:
+    """Samples for k + c: the core computes k, and the constant is added in float64."""
+
+    def __init__(self, samples: _core.Samples, constant: float) -> None:
+        self._samples, self._constant = samples, constant
+
+    def columns(self, which: Indices) -> _core.Columns:
+        return self._samples.columns(which)
+
+    def add(self, total: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add(total, columns, which, coefficients)
+        total += self._constant * float(coefficients.sum())
+
+    def add_two(self, totals: Floats, columns: _core.Columns, which: Indices, coefficients: Floats) -> None:
+        self._samples.add_two(totals, columns, which, coefficients)
+        totals[0] += self._constant * float(coefficients[0].sum())
+
+    def block(self, which: Indices, columns: _core.Columns) -> Any:
+        values = self._samples.block(which, columns)
+        values += self._constant
+        return values
+
+    def table(self, rows: Indices, which: Indices, room: int = 0) -> Any:
+        values = self._samples.table(rows, which, room)
+        values[: len(rows)] += self._constant
+        return values
+
+    def square(self, which: Indices, out: Any) -> None:
+        self._samples.square(which, out)
+        out[: len(which), : len(which)] += self._constant
+
+    @property
+    def expensive(self) -> bool:
+        return self._samples.expensive
+
+    @property
+    def dense(self) -> bool:
+        return self._samples.dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._samples.dtype

@@ -1,0 +1,275 @@
+"""The state of a solve whose kernel values the fused core computes: rows of K are added to u as they are computed.
+
+Rows are kept only if computing them again would cost more than reading them. K on a working set is computed into memory
+that is reused: fresh memory would cost as much time as the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mercer import _core
+from mercer.places.host.field import HostField
+from mercer.samples.arrays import Flags, Floats, Indices, Values, sums_by
+
+if TYPE_CHECKING:
+    from mercer.places.host.kernel_matrix import KernelMatrix
+    from mercer.problems.dual_problem import DualProblem
+
+# Where the block has at least this share of the active rows, what they change by is summed from it: that saves more
+# than it costs to lay out the other rows anew.
+_BLOCK_SHARE = 1 / 8
+
+# The size is rounded up to a multiple of every instruction set's tile.
+_TILE_MULTIPLE = 192
+# Extra entries per row: rows that are a power of two bytes apart would compete for the same few cache sets.
+_PADDING_ENTRIES = 16
+# Reading a kept value takes about this share of the time that computing it takes (measured on mnist and usps).
+_READ_SHARE = 1 / 16
+
+
+class TiledField(HostField):
+    """A Field on prepared samples; `origin` holds the places of this problem's rows in them."""
+
+    def __init__(
+        self, gram: KernelMatrix, problem: DualProblem, beta: Floats, u: Floats, samples: _core.Samples, origin: Indices
+    ) -> None:
+        super().__init__(gram, problem, beta, u, gram.n_threads)
+        self._matrix, self.samples, self.origin = gram, samples, origin
+        self._columns: _core.Columns | None = None
+        self._kept = KeptRows(gram.n, gram.budget // 2, gram.n_threads) if samples.expensive else None
+        self._square = BlockBuffer(samples)
+
+    def violators(self, q: int, keep: float) -> Indices:
+        J = super().violators(q, keep)
+        if self._kept is None or len(J) == self.problem.n_variables:
+            return J
+        return J[np.argsort(self._kept.holds(self.problem.row[J]), kind="stable")]  # what is kept comes last
+
+    def inside(self, J: Indices) -> TiledField:
+        rows, part = self._inner_problem(J)
+        view, origin = self._matrix.view(rows), self.origin[rows]
+        made = TiledField(view, part, self.beta[J], np.zeros(len(rows)), self.samples, origin)
+        made._matrix = self._matrix  # who counts the values
+        return made
+
+    def _square_of(self, rows: Indices) -> Values:
+        """K[rows, rows]: kept values are copied, the rest is computed."""
+        kept, diagonal = self._kept, self.gram.diagonal[rows]
+        new = len(rows) if kept is None else int((~kept.holds(rows)).sum())
+        self._matrix.evaluations += new**2
+        if kept is None or new == len(rows) or kept.holds(rows[:new]).any():
+            return self._square(self.origin[rows], diagonal)
+        at = np.searchsorted(self.rows, rows)
+        return self._square(
+            self.origin[rows[:new]], diagonal, lambda out: kept.copy(at, rows[new:], out), self._matrix.n_threads
+        )
+
+    def move(self, J: Indices, beta: Floats) -> None:
+        delta = beta - self.beta[J]
+        changed = np.flatnonzero(delta)
+        self.beta[J] = beta
+        self._ends = None
+        if len(changed) == 0:
+            return
+        rows, everywhere = self.problem.row[J], len(self.rows) == self.gram.n
+        total = self.u if everywhere else self.u[self.rows]
+        if self.problem.twins:
+            sources, which = np.unique(rows[changed], return_inverse=True)
+            self._add(total, sources, sums_by(which, delta[changed], len(sources)), None)
+        else:
+            self._add(total, rows[changed], delta[changed], changed if np.array_equal(rows, self._block_rows) else None)
+        if not everywhere:
+            self.u[self.rows] = total
+
+    def _add(self, total: Floats, sources: Indices, change: Floats, at: Indices | None) -> None:
+        """total += K[active, sources] @ change; `at` says where the sources are in the last block, if they are."""
+        kept = self._kept
+        if kept is not None:
+            left = kept.add(total, sources, change)
+            sources, change, at = sources[left], change[left], None if at is None else at[left]
+        if len(sources) == 0:
+            return
+        keeps = kept is not None and kept.fits(len(self.rows), len(sources), self.samples.dtype.itemsize)
+        known: Indices = np.empty(0, dtype=np.intp)  # the active rows that the block has
+        if at is not None and (keeps or len(self._block_rows) >= _BLOCK_SHARE * len(self.rows)):
+            known = np.searchsorted(self.rows, self._block_rows)
+        others = np.delete(np.arange(len(self.rows)), known)
+        self._matrix.evaluations += len(sources) * len(others)
+        if kept is not None and keeps:
+            self._add_and_keep(kept, total, sources, change, at, known, others)
+        elif at is not None and len(known):
+            self._add_with_block(total, sources, change, at, known, others)
+        else:
+            if self._columns is None:
+                self._columns = self.samples.columns(self.origin[self.rows])
+            self.samples.add(total, self._columns, self.origin[sources], change)
+
+    def _add_and_keep(
+        self,
+        kept: KeptRows,
+        total: Floats,
+        sources: Indices,
+        change: Floats,
+        at: Indices | None,
+        known: Indices,
+        others: Indices,
+    ) -> None:
+        """total += K[rows, sources] @ change with a table that is kept; its last rows are copied from the block."""
+        table = self.samples.table(self.origin[self.rows[others]], self.origin[sources], len(known))
+        place = None
+        if at is not None and len(known):
+            rows, columns = np.arange(len(known)), np.arange(len(sources))
+            _core.copy_entries(self._block, rows, at, table[len(others) :], columns, self._matrix.n_threads)
+            place = np.empty(len(self.rows), dtype=np.intp)  # of each active row in the table
+            place[others], place[known] = np.arange(len(others)), len(others) + rows
+        _core.add_table(total, table, change, self._matrix.n_threads, place)
+        kept.put(sources, table, place)
+
+    def _add_with_block(
+        self, total: Floats, sources: Indices, change: Floats, at: Indices, known: Indices, others: Indices
+    ) -> None:
+        """total += K[rows, sources] @ change where the block serves the rows it has, and others are laid out once."""
+        step, sums = np.zeros(len(known)), np.zeros(len(known))
+        step[at] = change
+        _core.add_table(sums, self._block, step, self._matrix.n_threads)
+        total[known] += sums
+        part = total[others]
+        self.samples.add(part, self.samples.columns(self.origin[self.rows[others]]), self.origin[sources], change)
+        total[others] = part
+
+    def shrink(self) -> bool:
+        before = self.rows
+        if not super().shrink():
+            return False
+        self._columns = None
+        if self._kept is not None:
+            self._kept.keep(np.searchsorted(before, self.rows))
+        return True
+
+    def unshrink(self) -> None:
+        super().unshrink()
+        self._columns = None
+        if self._kept is not None:
+            self._kept.clear()
+
+    def _catch_up(self, rows: Indices, change: Floats) -> None:
+        coefficients = self.problem.row_coefficients(change, self.gram.n)
+        sources, total = np.flatnonzero(coefficients), self.u[rows]
+        self.samples.add(total, self.samples.columns(self.origin[rows]), self.origin[sources], coefficients[sources])
+        self.u[rows] = total
+        self._matrix.evaluations += len(sources) * len(rows)
+
+
+class BlockBuffer:
+    """A buffer for K[J, J], which the next one overwrites."""
+
+    def __init__(self, samples: _core.Samples) -> None:
+        self._samples = samples
+        self._buffer: Values = np.empty((0, 0))
+
+    def __call__(
+        self, which: Indices, diagonal: Floats, known: Callable[[Values], None] | None = None, n_threads: int = 1
+    ) -> Values:
+        """K between some of the samples, in their precision; the diagonal is given.
+
+        If the diagonal is longer than `which`, `known` fills in the remaining columns: it gets their memory.
+        """
+        n, new = len(diagonal), len(which)
+        size = -(-n // _TILE_MULTIPLE) * _TILE_MULTIPLE
+        if len(self._buffer) < size:
+            self._buffer = np.empty((size, size + _PADDING_ENTRIES), self._samples.dtype)
+        if new:
+            self._samples.square(which, self._buffer)
+        K = self._buffer[:n, :n]
+        if known is not None:
+            known(K[:, new:])
+            _core.transpose(K[:new, new:], K[new:, :new], n_threads)
+        step = self._buffer.shape[1] + 1
+        self._buffer.ravel()[: n * step : step] = diagonal
+        return K
+
+
+class KeptRows:
+    """Rows of K over the active samples, kept in batches of at most `budget` bytes; the least recently used is dropped.
+
+    A batch is a table with one row per active sample and one column per source. Reading a table is one pass over its
+    memory, however many of its sources a step has moved. After a shrink the rows that are still active are read where
+    they are; they are copied when that frees half of a table and memory is short.
+    """
+
+    def __init__(self, n: int, budget: int, n_threads: int) -> None:
+        self._budget = budget
+        self._n_threads = n_threads
+        self._tables: dict[int, Values] = {}  # by batch, the least recently used first
+        self._rows: dict[int, Indices | None] = {}  # of each table, where the active samples are if not everywhere
+        self._batch = np.full(n, -1, dtype=np.intp)  # of each source
+        self._slot = np.zeros(n, dtype=np.intp)
+        self._next = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all batches."""
+        return sum(table.nbytes for table in self._tables.values())
+
+    def fits(self, rows: int, sources: int, itemsize: int) -> bool:
+        return rows * sources * itemsize <= self._budget // 2
+
+    def add(self, total: Floats, sources: Indices, coefficients: Floats) -> Flags:
+        """total += K[active, sources] @ coefficients for the sources worth reading; returns which ones remain."""
+        batch = self._batch[sources]
+        left = np.ones(len(sources), dtype=bool)
+        for key in np.unique(batch[batch >= 0]).tolist():
+            here = batch == key
+            table = self._tables.pop(key)
+            self._tables[key] = table
+            if here.sum() < _READ_SHARE * table.shape[1]:
+                continue
+            weights = np.zeros(table.shape[1])
+            weights[self._slot[sources[here]]] = coefficients[here]
+            _core.add_table(total, table, weights, self._n_threads, self._rows[key])
+            left &= ~here
+        return left
+
+    def holds(self, sources: Indices) -> Flags:
+        return np.asarray(self._batch[sources] >= 0)
+
+    def copy(self, positions: Indices, sources: Indices, out: Values) -> None:
+        """out = K[some of the active samples, sources]; all sources must be held."""
+        batch = self._batch[sources]
+        for key in np.unique(batch).tolist():
+            columns = np.flatnonzero(batch == key)
+            slots, rows = self._slot[sources[columns]], self._rows[key]
+            at = positions if rows is None else rows[positions]
+            _core.copy_entries(self._tables[key], at, slots, out, columns, self._n_threads)
+
+    def put(self, sources: Indices, table: Values, rows: Indices | None = None) -> None:
+        """Keep K[active, sources], whose rows are those of the table, in its order or where `rows` says."""
+        while self._tables and self.nbytes + table.nbytes > self._budget:
+            self._double_if_crowded()
+        self._tables[self._next], self._rows[self._next] = table, rows
+        self._batch[sources], self._slot[sources] = self._next, np.arange(len(sources))
+        self._next += 1
+
+    def _double_if_crowded(self) -> None:
+        """Forget the inactive rows of a table where they are half of it, else the least recently used batch."""
+        for key, rows in self._rows.items():
+            if rows is not None and 2 * len(rows) <= len(self._tables[key]):
+                self._tables[key], self._rows[key] = self._tables[key][rows], None
+                return
+        oldest = next(iter(self._tables))
+        del self._tables[oldest], self._rows[oldest]
+        self._batch[self._batch == oldest] = -1
+
+    def keep(self, positions: Indices) -> None:
+        """Follow a shrink: only these active samples remain."""
+        for key, rows in self._rows.items():
+            self._rows[key] = positions if rows is None else rows[positions]
+
+    def clear(self) -> None:
+        self._tables.clear()
+        self._rows.clear()
+        self._batch[:] = -1

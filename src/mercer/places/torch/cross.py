@@ -1,0 +1,256 @@
+"""K between samples in chunks and landmarks on a device, in float64: a strip of K at a time, never K as a whole.
+
+Proofs are those of places/host/cross.py. Kernels that are made of several recipes are proven by this machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.places.host.cross import HostCross
+from mercer.places.host.prepared import EXACT
+from mercer.places.host.source import finite_values
+from mercer.places.protocols import Doubt, Totals
+from mercer.places.rounding import Rounding
+from mercer.places.torch.formula import Formula
+from mercer.places.torch.memory import in_strips
+from mercer.places.torch.numbers import floats, places, to_device, torch
+from mercer.places.torch.samples import TorchSamples
+from mercer.places.torch.sparse import SparseRows
+from mercer.samples.arrays import Floats, Indices, gamma, mirror
+from mercer.samples.chunks import Chunk
+
+# Rows of one partial sum of a proof: its rounding is bounded by their number plus that of partial sums.
+_PROOF_ROWS = 1024
+# Roundings of one term beside those of sums.
+_FEW_ROUNDINGS = 12
+
+
+class TorchCross:
+    """`Cross` of samples on a torch device."""
+
+    recomputes_cheaply = True
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        budget: int,
+        n_threads: int,
+        K_MM: Floats | None,
+    ) -> None:
+        self.kernel, self._chunks, self._given_K_MM = kernel, chunks, K_MM
+        self._budget, self._n_threads = budget, n_threads
+        self._columns: Indices | None = None
+        if kernel.accepts == "gram":
+            self._columns, self.m = np.asarray(landmarks), len(landmarks)
+        else:
+            assert isinstance(landmarks, TorchSamples)
+            self._points, self.m = landmarks, landmarks.shape[0]
+            self._formula = Formula.of(kernel, landmarks.rows)
+            self._landmarks = self._formula.rows(landmarks.rows, torch.float64)
+
+    # --- facts ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def K_MM(self) -> Floats:
+        if self._given_K_MM is not None:
+            return self._given_K_MM
+        if self._formula.rounding is None:
+            return self._here.K_MM
+        among, rows = self._among_landmarks, self._points.rows
+        K = np.array(floats(among.block(*2 * [among.rows(rows, torch.float64)], proven=True)))
+        finite_values(K, self.kernel)
+        mirror(K)
+        return K
+
+    @cached_property
+    def _among_landmarks(self) -> Formula:
+        """K_MM is inverted, and M² values from differences cost little."""
+        return Formula.of(self.kernel, self._points.rows, of_differences=True)
+
+    @cached_property
+    def value_error(self) -> float:
+        if self._columns is not None:
+            return 0.0
+        rounding = self._formula.rounding
+        if rounding is None:
+            return self._here.value_error
+        root, sizes = np.sqrt(np.abs(self.K_MM.diagonal())), self._among_landmarks.sizes(self._points.rows)
+        level = EXACT if self._among_landmarks.differences else np.float64
+        longest = int(np.argmax(sizes))
+        errors = rounding.errors(sizes, sizes[[longest]], np.ones(1), level)
+        scale = root * root[longest]
+        return float(np.divide(errors, scale, out=np.zeros(self.m), where=scale > 0).max())
+
+    # --- passes --------------------------------------------------------------------------------------------------
+
+    def normal(self, C: Floats) -> Floats:
+        return self._total(C.shape, lambda K, C, Y, w: K.T @ (w * (K @ C)), C)
+
+    def residual(self, C: Floats, b: Floats) -> Totals:
+        out, zero = Totals(np.zeros(C.shape), np.zeros(self.m)), not C.any()
+        for chunk in self._chunks():
+            self._add(out, chunk, C, b, pull=zero)
+        return out
+
+    def gather(self, sample: Chunk | None = None) -> tuple[Floats, Totals]:
+        def weighted(K: Any, _: Any, Y: Any, w: Any) -> Any:
+            half = w.sqrt() * K
+            return half.T @ half
+
+        chunks = None if sample is None else [sample]
+        G = self._total((self.m, self.m), weighted, None, chunks)
+        mirror(G)
+        out: Totals | None = None
+        for chunk in self._chunks() if chunks is None else chunks:
+            outputs = chunk.Y.shape[1]
+            out = out or Totals(np.zeros((self.m, outputs)), np.zeros(self.m))
+            self._add(out, chunk, np.zeros((self.m, outputs)), np.zeros(outputs), pull=True)
+        return G, out or Totals(np.zeros((self.m, 0)), np.zeros(self.m))
+
+    def _add(self, out: Totals, chunk: Chunk, C: Floats, b: Floats, *, pull: bool) -> None:
+        """Count a chunk."""
+        E, X = chunk.Y - b, chunk.X.rows
+        if C.any():
+            E = E - self._forward(chunk, C)
+        weighted = chunk.weight[:, None] * E
+        both = to_device(np.column_stack([weighted, chunk.weight]) if pull else weighted, X)
+        back = torch.zeros((self.m, both.shape[1]), dtype=torch.float64, device=X.device)
+
+        def work(some: slice) -> None:
+            back.add_(self._values(X, some).T @ both[some])
+
+        in_strips(len(X), self._row_bytes, work, device=X.device)
+        found = floats(back)
+        out.residual += found[:, : C.shape[1]]
+        if pull:
+            out.pull += found[:, -1]
+        out.add(chunk.weight, E, weighted)
+
+    def _forward(self, chunk: Chunk, C: Floats) -> Floats:
+        """K_nM C of a chunk."""
+        X = chunk.X.rows
+        coefficients = to_device(C, X)
+        out = torch.empty((len(X), C.shape[1]), dtype=torch.float64, device=X.device)
+
+        def work(some: slice) -> None:
+            out[some] = self._values(X, some) @ coefficients
+
+        in_strips(len(X), self._row_bytes, work, device=X.device)
+        return floats(out)
+
+    def _total(
+        self,
+        shape: tuple[int, ...],
+        one: Callable[[Any, Any, Any, Any], Any],
+        C: Floats | None,
+        chunks: Iterable[Chunk] | None = None,
+    ) -> Floats:
+        """A sum over all samples of what `one` makes of K, C, Y and w of some of them."""
+        total = np.zeros(shape)
+        for chunk in self._chunks() if chunks is None else chunks:
+            X = chunk.X.rows
+            out = torch.zeros(shape, dtype=torch.float64, device=X.device)
+            Y, w = (to_device(part, X) for part in (chunk.Y, chunk.weight[:, None]))
+            coefficients = None if C is None else to_device(C, X)
+
+            def work(
+                some: slice, X: Any = X, Y: Any = Y, w: Any = w, coefficients: Any = coefficients, out: Any = out
+            ) -> None:
+                out.add_(one(self._values(X, some), coefficients, Y[some], w[some]))
+
+            in_strips(len(X), 2 * self._row_bytes, work, device=X.device)
+            total += floats(out)
+        return total
+
+    @property
+    def _row_bytes(self) -> int:
+        features = 0 if self._columns is not None else self._points.shape[1]
+        return 8 * (2 * self.m + 2 * features)
+
+    def _values(self, X: Any, some: slice, *, proven: bool = False) -> Any:
+        """Some rows of K_nM."""
+        if self._columns is not None:
+            return X[some][:, places(self._columns, X)].double()
+        own = self._on(X.device)
+        return self._formula.block(self._formula.rows(X[some], torch.float64), own, proven=proven)
+
+    def _on(self, device: Any) -> Any:
+        return self._landmarks if self._landmarks.device == device else self._landmarks.to(device)
+
+    # --- proof ---------------------------------------------------------------------------------------------------
+
+    def proof(self, C: Floats, b: Floats) -> tuple[Totals, Doubt]:
+        if self._columns is None and self._formula.rounding is None:
+            return self._here.proof(C, b)
+        out, doubt = Totals(np.zeros(C.shape), np.zeros(self.m)), Doubt(np.zeros(C.shape), np.zeros(C.shape[1]))
+        sums, size = np.zeros(C.shape), np.abs(C)
+        features = 1 if self._columns is not None else self._points.shape[1]
+        share = gamma(self.m + features + _FEW_ROUNDINGS)
+        for chunk, some, X in self._proof_strips():
+            Y, weight = chunk.Y[some], chunk.weight[some]
+            K = self._values(X, some, proven=True)
+            forth, back = self._value_errors(X[some])
+            E = Y - floats(K @ to_device(C, X)) - b
+            weighted = weight[:, None] * E
+            out.residual += floats(K.T @ to_device(weighted, X))
+            out.add(weight, E, weighted)
+            K = K.abs_()
+            off = forth(C) + share * (floats(K @ to_device(size, X)) + np.abs(Y) + np.abs(b))
+            sums += floats(K.T @ to_device(np.abs(weighted), X))
+            doubt.terms += 1
+            doubt.residual += back(weighted)
+            doubt.squares += np.sum(weight[:, None] * off * off, axis=0)
+            doubt.trace += float(weight @ self._diagonal(X[some]))
+        doubt.terms += _PROOF_ROWS
+        doubt.residual += gamma(doubt.terms + features + _FEW_ROUNDINGS) * sums
+        return out, doubt
+
+    def _proof_strips(self) -> Iterator[tuple[Chunk, slice, Any]]:
+        for chunk in self._chunks():
+            for start in range(0, chunk.n, _PROOF_ROWS):
+                yield chunk, slice(start, min(chunk.n, start + _PROOF_ROWS)), chunk.X.rows
+
+    def _value_errors(self, X: Any) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """What errors of kernel values do to products of K(X, landmarks) with some columns, and of its transpose."""
+        if self._columns is not None:
+            n = len(X)
+            return lambda C: np.zeros((n, C.shape[1])), lambda C: np.zeros((self.m, C.shape[1]))
+        formula, rounding = self._formula, self._formula.rounding
+        assert rounding is not None
+        if isinstance(X, SparseRows):  # whose rows may be longer than any landmark
+            rounding = replace(rounding, terms=max(rounding.terms, min(X.shape[1], 2 * X.longest)))
+        level = EXACT if formula.differences else np.float64
+        here, there = formula.sizes(X), self._sizes
+        return _product_errors(rounding, here, there, level), _product_errors(rounding, there, here, level)
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        return self._formula.sizes(self._points.rows)
+
+    def _diagonal(self, X: Any) -> Floats:
+        if self._columns is not None:
+            return np.full(len(X), float(np.abs(self.K_MM.diagonal()).max()))
+        return np.abs(floats(self._formula.diagonal(X)))
+
+    @cached_property
+    def _here(self) -> HostCross:
+        """The same on this machine, from copies of the chunks."""
+
+        def here() -> Iterator[Chunk]:
+            return (replace(chunk, X=chunk.X.host(), kept=None) for chunk in self._chunks())
+
+        points: Any = self._points.host() if self._columns is None else self._columns
+        return HostCross(self.kernel, points, here, self._budget, self._n_threads, self._given_K_MM)
+
+
+def _product_errors(rounding: Rounding, rows: Floats, columns: Floats, level: Any) -> Callable[[Floats], Floats]:
+    return lambda C: np.column_stack([rounding.errors(rows, columns, c, level) for c in C.T])

@@ -1,0 +1,115 @@
+"""The engine of torch's devices: which arrays are its own, and what is made of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.places import Cross, Evaluation, Gram, Rows
+from mercer.places.torch.cross import TorchCross
+from mercer.places.torch.evaluation import TorchEvaluation
+from mercer.places.torch.gram import TorchGram
+from mercer.places.torch.memory import is_out_of_memory
+from mercer.places.torch.numbers import refuse_emulation, to_host, torch
+from mercer.places.torch.rows import TorchRows
+from mercer.places.torch.samples import TorchSamples, placed_samples
+from mercer.runtime.config import get_config
+from mercer.samples.arrays import Floats, Indices
+from mercer.samples.chunks import Chunk
+from mercer.samples.engine import PlacedSamples, is_on_a_device
+
+# The name under which torch's own CPU device is asked for; "cpu" is this machine's core.
+ON_CPU = "torch-cpu"
+_NO_FLOAT64 = "mercer proves its results in float64, which torch's device 'mps' does not have; use 'cpu'"
+
+
+class TorchEngine:
+    """Tensors on a device, and data of this machine that are sent to one by `config_context`."""
+
+    devices = ("cuda", "xpu", "mps", ON_CPU)
+
+    def accepts(self, X: Any) -> bool:
+        """An array on a device; one in this machine's memory only where torch's CPU was asked for."""
+        if type(X).__module__ == "numpy" or not hasattr(type(X), "__dlpack_device__"):
+            return False
+        if isinstance(X, torch.Tensor):
+            return X.device.type != "cpu" or get_config()["device"] == ON_CPU
+        return is_on_a_device(X) or get_config()["device"] == ON_CPU
+
+    def samples(self, X: Any) -> PlacedSamples:
+        if isinstance(X, TorchSamples):
+            return X
+        X = _as_tensor(X) if self.accepts(X) else X
+        asked = X.device if isinstance(X, torch.Tensor) and X.device.type != "cpu" else self._configured()
+        if asked.type == "mps":
+            raise ValueError(_NO_FLOAT64)
+        refuse_emulation(asked)
+        return placed_samples(self, X.host() if isinstance(X, PlacedSamples) else X, all_visible(asked))
+
+    def _configured(self) -> Any:
+        name = get_config()["device"]
+        name = name if name.partition(":")[0] in self.devices else "cuda" if torch.cuda.is_available() else ON_CPU
+        if name.partition(":")[0] == "mps":
+            raise ValueError(_NO_FLOAT64)
+        device = torch.device("cpu" if name == ON_CPU else name)
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError) as error:  # not compiled in, no driver, no such number
+            if is_out_of_memory(error):
+                raise
+            raise ValueError(f"device={name!r}: torch finds no such device here ({error})") from error
+        return device
+
+    def vector(self, values: Any) -> Any:
+        return to_host(_as_tensor(values))
+
+    def given(self, values: Any, like: Any) -> Any:
+        made = torch.as_tensor(np.require(values, requirements="W"), device=_as_tensor(like).device)
+        if isinstance(like, torch.Tensor):
+            return made
+        library: Any = sys.modules.get(type(like).__module__.partition(".")[0])
+        library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else library
+        return library.from_dlpack(made) if hasattr(library, "from_dlpack") else made
+
+    def gram(self, kernel: Kernel, X: PlacedSamples, budget: int, n_threads: int, constant: float) -> Gram:
+        assert isinstance(X, TorchSamples)
+        return TorchGram.of(kernel, X, budget, n_threads, constant)
+
+    def rows(self, X: PlacedSamples, n_threads: int, which: Indices | None, centre: Floats | None) -> Rows:
+        assert isinstance(X, TorchSamples)
+        return TorchRows(X if which is None else X.take(which), n_threads, centre)
+
+    def cross(
+        self,
+        kernel: Kernel,
+        landmarks: Any,
+        chunks: Callable[[], Iterable[Chunk]],
+        budget: int,
+        n_threads: int,
+        K_MM: Floats | None,
+    ) -> Cross:
+        return TorchCross(kernel, landmarks, chunks, budget, n_threads, K_MM)
+
+    def evaluation(
+        self, kernel: Kernel, vectors: PlacedSamples | None, coefficients: Any, columns: Indices | None
+    ) -> Evaluation:
+        assert vectors is None or isinstance(vectors, TorchSamples)
+        return TorchEvaluation(kernel, vectors, coefficients, columns)
+
+
+def all_visible(device: Any) -> tuple[Any, ...]:
+    """All GPUs where one was asked for without a number; else that device."""
+    if device.type != "cuda" or device.index is not None or torch.cuda.device_count() < 2:
+        return (device,)
+    first = torch.cuda.current_device()
+    others = (k for k in range(torch.cuda.device_count()) if k != first)
+    return tuple(torch.device("cuda", k) for k in (first, *others))
+
+
+def _as_tensor(X: Any) -> Any:
+    """An array that speaks DLPack as a tensor in the same memory."""
+    return X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)

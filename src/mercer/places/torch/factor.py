@@ -1,0 +1,140 @@
+"""K + diag(d) factored, K kept, and the eigenvectors of K, on a device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.places.eigenpairs import with_signs
+from mercer.places.torch.memory import room_for_matrix
+from mercer.places.torch.numbers import floats, places, to_device, torch
+from mercer.samples.arrays import Floats, Indices
+
+
+@dataclass(frozen=True, eq=False)
+class TorchFactor:
+    """L with LLᵀ = D⁻¹AD⁻¹ on the device, where D² is A's diagonal."""
+
+    L: Any
+    diagonal: Floats
+
+    @property
+    def pivots(self) -> Floats:
+        return np.asarray(np.sqrt(self.diagonal) * floats(torch.diagonal(self.L)))
+
+    def solve(self, R: Floats) -> Floats:
+        unit = 1.0 / np.sqrt(self.diagonal)[:, None]
+        R = unit * R
+        size = np.abs(R).max(axis=0, initial=0.0)
+        size[size == 0] = 1.0
+        Z = torch.cholesky_solve(to_device(R / size, self.L, self.L.dtype), self.L)
+        return np.asarray(unit * floats(Z) * size)
+
+
+def factor_of(A: Any, diagonal: Floats) -> TorchFactor | None:
+    """The factor of A with this diagonal in place of its own; it overwrites A. None if A is not definite."""
+    if not diagonal.min(initial=np.inf) > 0 or not np.isfinite(diagonal).all():
+        return None
+    unit = to_device(1.0 / np.sqrt(diagonal), A, A.dtype)
+    A *= unit[:, None]
+    A *= unit
+    A.fill_diagonal_(1.0)
+    with room_for_matrix(len(A), A.dtype, A.device):
+        L, failed = torch.linalg.cholesky_ex(A)
+    return None if int(failed) or not bool(torch.isfinite(torch.diagonal(L)).all()) else TorchFactor(L, diagonal)
+
+
+@dataclass(frozen=True, eq=False)
+class TorchKept:
+    """All values on the device."""
+
+    K: Any
+    diagonal: Floats
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        return float(self.K.min()), float(self.K.max())
+
+    def column(self, j: int, rows: Indices | None = None) -> Floats:
+        column = self.K[j] if rows is None else self.K[j, places(rows, self.K)]  # K is symmetric
+        return np.array(floats(column))  # torch's CPU device shares its memory
+
+    def products(self, C: Floats, columns: Indices | None = None) -> Floats:
+        K = self.K if columns is None else self.K[places(columns, self.K)].T
+        return floats(K @ to_device(C, self.K))
+
+    def factor(self, d: Floats, rows: Indices | None = None) -> TorchFactor | None:
+        with self._room:
+            if rows is None:
+                return factor_of(self.K.clone(), self.diagonal + d)
+            which = places(rows, self.K)
+            return factor_of(self.K[which][:, which], self.diagonal[rows] + d)
+
+    @property
+    def _room(self) -> Any:
+        return room_for_matrix(len(self.K), self.K.dtype, self.K.device)
+
+    def leading(
+        self, scale: Floats, k: int | None, centre: Floats | None = None, less: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        with self._room:
+            return self._leading(self.K.clone(), to_device(scale, self.K), k, centre, less)
+
+    @staticmethod
+    def _leading(S: Any, s: Any, k: int | None, centre: Floats | None, less: Floats | None) -> tuple[Floats, Floats]:
+        if centre is not None:
+            c = to_device(centre, S)
+            mean = S @ c
+            S -= mean[:, None] - c @ mean
+            S -= mean
+        if less is not None:
+            S.diagonal().sub_(to_device(less, S))
+        S *= s
+        S *= s[:, None]
+        values, Q = torch.linalg.eigh(0.5 * (S + S.T))
+        k = len(s) if k is None else min(k, len(s))
+        return floats(values.flip(0)[:k]), with_signs(floats(Q.flip(1)[:, :k]))
+
+
+@dataclass(frozen=True, eq=False)
+class TorchEigensystem:
+    """Eigenvalues, in increasing order, and eigenvectors that stay on the device."""
+
+    values: Floats
+    Q: Any
+
+    def coordinates(self, R: Floats) -> Floats:
+        return floats(self.Q.T @ to_device(R, self.Q))
+
+    def combined(self, A: Floats) -> Floats:
+        return floats(self.Q @ to_device(A, self.Q))
+
+    def squared(self, A: Floats) -> Floats:
+        return floats(self.Q.square() @ to_device(A, self.Q))
+
+
+def eigensystem_of(S: Any, scale: Floats, centred: bool) -> TorchEigensystem:
+    """Of SKS, or of it centred, as `Gram.eigh` says; S is overwritten."""
+    s = to_device(scale, S)
+    S *= s[:, None]
+    S *= s
+    if not bool(torch.isfinite(S.sum())):
+        raise FloatingPointError(
+            "kernel values are beyond float64's range; scale the features, or lower its parameters"
+        )
+    if centred:
+        u = s / torch.linalg.vector_norm(s)
+        m = S @ u
+        m -= 0.5 * (u @ m) * u
+        S -= torch.outer(u, m)
+        S -= torch.outer(m, u)
+        # u itself is moved above every other eigenvalue and then dropped: what remains is orthogonal to it.
+        above = float(S.abs().sum(dim=1).max())
+        S += 2.0 * max(above, 1e-300) * torch.outer(u, u)
+    with room_for_matrix(len(S), S.dtype, S.device):
+        values, Q = torch.linalg.eigh(S)
+    if centred:
+        return TorchEigensystem(floats(values[:-1]), Q[:, :-1])
+    return TorchEigensystem(floats(values), Q)

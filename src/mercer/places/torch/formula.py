@@ -1,0 +1,293 @@
+"""Kernel values on a device, from a kernel's recipe or those of its parts.
+
+Rows are prepared once per precision, as for the core: centred if only differences count, scaled so that a Gaussian is
+2^−(N_i + N_j − ⟨x_i, x_j⟩) with N half the squared length. places/rounding.py bounds what comes of that. Where N is so
+large that digits would be lost which matter, float64 values are made of differences instead. Sparse rows stay where
+they are: a centre would fill them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.kernels import Kernel
+from mercer.kernels.composite import Composite
+from mercer.kernels.recipe import Recipe, integer_power
+from mercer.places.host.prepared import CANCELLED_EXPONENT
+from mercer.places.rounding import DOUBLE, Rounding
+from mercer.places.torch import fused
+from mercer.places.torch.numbers import floats, hyperbolic_tangent, places, power_of_two, to_device, torch
+from mercer.places.torch.sparse import SparseRows, distances, largest_entries, products, squared_lengths, times
+from mercer.samples.arrays import Floats, Indices, row_blocks
+
+_LOG2E = math.log2(math.e)
+_RADIAL = ("gaussian", "laplacian")
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Prepared rows: of each recipe in a formula its own, with their norms."""
+
+    parts: list[tuple[Any, Any]]
+
+    @property
+    def n(self) -> int:
+        return len(self.parts[0][0])
+
+    @property
+    def device(self) -> Any:
+        return self.parts[0][0].device
+
+    def to(self, device: Any) -> Rows:
+        return Rows([(x.to(device), norms.to(device)) for x, norms in self.parts])
+
+    def __getitem__(self, which: Any) -> Rows:
+        return Rows([(x[which], norms[which]) for x, norms in self.parts])
+
+    def made(self) -> Rows:
+        return self
+
+
+class Unprepared:
+    """Samples that are prepared when some of them are needed, since all of them would take too much memory."""
+
+    def __init__(self, formula: Formula, X: Any, dtype: Any, which: Any = None) -> None:
+        self._formula, self._X, self._dtype, self._which = formula, X, dtype, which
+
+    @property
+    def n(self) -> int:
+        return len(self._X) if self._which is None else len(self._which)
+
+    def __getitem__(self, which: Any) -> Unprepared:
+        if self._which is not None:
+            which = self._which[which]
+        elif isinstance(which, slice):
+            which = torch.arange(self.n, device=self._X.device)[which]
+        return Unprepared(self._formula, self._X, self._dtype, which)
+
+    def made(self) -> Rows:
+        return self._formula.rows(self._X if self._which is None else self._X[self._which], self._dtype)
+
+
+class Formula:
+    """A kernel whose values a device can compute; `recipe` is None for one that is made of several."""
+
+    def __init__(self, kernel: Kernel, leaves: list[Leaf], terms: int) -> None:
+        self._kernel, self._leaves, self._terms = kernel, leaves, terms
+        self.recipe: Recipe | None = kernel.recipe()
+        self.fuses = False
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, *, of_differences: bool = False, fuses: bool = False) -> Formula:
+        """For samples like these, about whose mean rows are taken; or from differences, wherever there are such.
+
+        If it `fuses`, rows are prepared for kernels of our own where there are such: those of a Gaussian.
+        """
+        leaves: list[Leaf] = []
+        _collect(kernel, X, leaves)
+        for leaf in leaves if of_differences else ():
+            leaf.cancels = leaf.recipe.ending == "gaussian"
+        sparse = isinstance(X, SparseRows)
+        made = cls(kernel, leaves, min(X.shape[1], 2 * X.longest) if sparse else X.shape[1])
+        if fuses and made.recipe is not None and fused.available(X):
+            plain = made.recipe.ending == "gaussian" and not made.recipe.constant
+            made.fuses = plain and not made.cancels and not sparse
+        return made
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """The bounds of a single recipe; a kernel of several has none here."""
+        if self.recipe is None:
+            return None
+        factor = self.recipe.factor
+        mapped, terms = (0, self._terms) if factor is None else factor.shape
+        return Rounding(self.recipe, terms, sparse=False, mapped=mapped)
+
+    @property
+    def cancels(self) -> bool:
+        """Whether values are made of differences: float32 would have few of their digits."""
+        return any(leaf.cancels for leaf in self._leaves)
+
+    @property
+    def differences(self) -> bool:
+        """Whether a single recipe's float64 values are made of differences between the rows as they were given."""
+        return self.recipe is not None and self._leaves[0].differences
+
+    @property
+    def scale(self) -> float:
+        """What a single recipe's values are multiplied by."""
+        assert self.recipe is not None
+        return float(self.recipe.scale)
+
+    def sizes(self, X: Any) -> Floats:
+        """N of every row under a single recipe, for bounds; behind a factor, of the lengths of what is summed."""
+        return self._leaves[0].sizes(X)
+
+    def rows(self, X: Any, dtype: Any) -> Rows:
+        """Samples prepared in a precision."""
+        parts = [leaf.prepared(leaf.part(X), dtype) for leaf in self._leaves]
+        if self.fuses:
+            parts = [(fused.padded(x, dtype), norms) for x, norms in parts]
+        return Rows(parts)
+
+    def block(self, left: Rows, right: Rows, *, proven: bool = False) -> Any:
+        """k(x_i, z_j), in the precision of the rows; `proven` ones use no function whose error is unknown."""
+        each = list(zip(self._leaves, left.parts, right.parts, strict=True))
+        if self.recipe is not None:
+            return each[0][0].block(*each[0][1], *each[0][2], proven)
+        triples = (
+            [leaf.block(*one, *other, proven), leaf.diagonal_of(*one), leaf.diagonal_of(*other)]
+            for leaf, one, other in each
+        )
+        return _combined(self._kernel, triples)[0]
+
+    def diagonal(self, X: Any) -> Any:
+        """k(x, x) in float64."""
+        leaves = (3 * [leaf.diagonal(leaf.part(X))] for leaf in self._leaves)
+        return _combined(self._kernel, ([values.clone() for values in one] for one in leaves))[1]
+
+
+class Leaf:
+    """One recipe; of some columns of the samples, of which its methods take that `part`."""
+
+    def __init__(self, recipe: Recipe, X: Any, columns: Indices | None) -> None:
+        self.recipe, self._columns = recipe, columns
+        X = self.part(X)
+        gamma = recipe.numbers[0] if recipe.numbers else 1.0
+        self.scale = {"gaussian": math.sqrt(2 * gamma * _LOG2E)}.get(recipe.ending, 1.0)
+        self.factor = None if recipe.factor is None else to_device(recipe.factor, X)
+        self.centre, self.cancels = None, False
+        if recipe.ending == "gaussian":
+            sparse = isinstance(X, SparseRows)
+            self.centre = None if sparse else X.mean(dim=0, dtype=torch.float64)
+            terms = (X.longest if sparse else X.shape[1]) if recipe.factor is None else sum(recipe.factor.shape)
+            largest = max((float(part.max()) for part in self._lengths(X)), default=0.0)
+            self.cancels = not DOUBLE * (terms + 10) * largest <= CANCELLED_EXPONENT  # true for NaN
+
+    def part(self, X: Any) -> Any:
+        """The columns that it compares."""
+        if self._columns is None:
+            return X
+        which = places(self._columns, X)
+        return X.only(which) if isinstance(X, SparseRows) else X[:, which]
+
+    @property
+    def differences(self) -> bool:
+        return self.recipe.ending == "laplacian" or (self.cancels and self.factor is None)
+
+    def _lengths(self, X: Any) -> Iterator[Any]:
+        """N of some rows at a time; behind a factor, of the lengths of what is summed."""
+        for some in row_blocks(len(X), 8 * X.shape[1]):
+            rows = self._centred(X[some]).abs()
+            rows = rows if self.factor is None else times(rows, self.factor.abs())
+            yield 0.5 * self.scale**2 * squared_lengths(rows)
+
+    def sizes(self, X: Any) -> Floats:
+        if self.differences:  # whose error is relative
+            return np.zeros(len(X))
+        if self.factor is None:
+            return np.asarray(floats(self.prepared(X, torch.float64)[1]) + 2.0**-1074)
+        found = np.concatenate([np.empty(0), *map(floats, self._lengths(X))])
+        return np.asarray(found * (1 + 8 * (X.shape[1] + 4) * DOUBLE))
+
+    def prepared(self, X: Any, dtype: Any) -> tuple[Any, Any]:
+        """Rows and norms: half of the squared length of what is stored, summed in float64."""
+        if self.cancels and dtype == torch.float64:
+            rows = X.double().contiguous()
+            return rows, torch.zeros(len(X), dtype=torch.float64, device=X.device)
+        rows = self._centred(X)
+        rows = rows if self.factor is None else times(rows, self.factor)
+        if self.recipe.normalise:
+            for size in (largest_entries, lambda rows: squared_lengths(rows).sqrt()[:, None]):
+                found = size(rows)
+                rows = rows / torch.where(found > 0, found, 1.0)
+        if self.scale != 1.0:
+            rows = rows * self.scale
+        stored = rows.to(dtype).contiguous()
+        return stored, (0.5 * squared_lengths(stored)).to(dtype)
+
+    def _centred(self, X: Any) -> Any:
+        rows = X.double()
+        if self.centre is None:
+            return rows
+        return (rows.dense() if isinstance(rows, SparseRows) else rows) - self.centre
+
+    def block(self, x: Any, x_norms: Any, z: Any, z_norms: Any, proven: bool) -> Any:
+        recipe = self.recipe
+        if self.cancels and x.dtype == torch.float64:
+            values = power_of_two(self._distances(x, z).square_().mul_(-recipe.numbers[0] * _LOG2E), proven)
+        else:
+            values = distances(x, z, 1.0) if recipe.inner == "l1" else products(x, z)
+            values = self._ended(values, x_norms, z_norms, proven)
+        if recipe.scale != 1.0:
+            values *= recipe.scale
+        if recipe.constant:
+            values += recipe.constant
+        return values
+
+    def _distances(self, x: Any, z: Any) -> Any:
+        """Of rows as they were given, from differences that are taken before a factor is applied."""
+        if self.factor is None:
+            return distances(x, z, 2.0)
+        out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
+        z = z.dense() if isinstance(z, SparseRows) else z
+        for some in row_blocks(len(x), 16 * max(1, len(z)) * self.factor.shape[0]):
+            part = x[some].dense() if isinstance(x, SparseRows) else x[some]
+            out[some] = torch.linalg.vector_norm((part[:, None, :] - z) @ self.factor, dim=2)
+        return out
+
+    def _ended(self, t: Any, x_norms: Any, z_norms: Any, proven: bool) -> Any:
+        ending, numbers = self.recipe.ending, self.recipe.numbers
+        if ending == "identity":
+            return t
+        if ending == "gaussian":
+            t -= x_norms[:, None]
+            t -= z_norms
+            return power_of_two(t.clamp_(max=0.0), proven)
+        if ending == "laplacian":
+            return power_of_two(t.mul_(-numbers[0] * _LOG2E), proven)
+        t.mul_(numbers[0]).add_(numbers[1])
+        return hyperbolic_tangent(t, proven) if ending == "sigmoid" else integer_power(t, int(numbers[2]))
+
+    def diagonal(self, X: Any) -> Any:
+        if self.recipe.ending in _RADIAL:
+            return self.diagonal_of(X, torch.ones(len(X), dtype=torch.float64, device=X.device))
+        return self.diagonal_of(*self.prepared(X, torch.float64))
+
+    def diagonal_of(self, x: Any, norms: Any) -> Any:
+        """k(x, x) of prepared rows."""
+        recipe, radial = self.recipe, self.recipe.ending in _RADIAL
+        values = (
+            torch.ones_like(norms) if radial else self._ended(2.0 * norms, None, None, norms.dtype == torch.float64)
+        )
+        return recipe.scale * values + recipe.constant
+
+
+def _collect(kernel: Kernel, X: Any, leaves: list[Leaf], columns: Indices | None = None) -> None:
+    recipe = kernel.recipe() if kernel.accepts == "vectors" else None
+    if recipe is not None:
+        leaves.append(Leaf(recipe, X, columns))
+    elif isinstance(kernel, Composite) and kernel.combines:
+        which = kernel.part_columns
+        if which is not None:
+            columns = which if columns is None else columns[which]
+        for part in kernel.parts.values():
+            _collect(part, X, leaves, columns)
+    else:
+        raise TypeError(
+            f"{kernel!r} has no formula that a device could compute; use a kernel such as Gaussian, or compute on this "
+            "machine: mercer.config_context(device='cpu')"
+        )
+
+
+def _combined(kernel: Kernel, leaves: Iterator[list[Any]]) -> list[Any]:
+    """k(x, z), k(x, x) and k(z, z) of a kernel from those of its recipes, in order."""
+    if kernel.recipe() is not None:
+        return next(leaves)
+    assert isinstance(kernel, Composite)
+    return kernel.combined([_combined(part, leaves) for part in kernel.parts.values()])

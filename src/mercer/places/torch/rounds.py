@@ -1,0 +1,294 @@
+"""The kernels of a round of the decomposition, in Triton: whom to choose, pair steps, and sums with a stored K.
+
+Every kernel writes where no other program of it does, so that the same bits come twice. What is told to this machine
+lies in one array, `TOLD`: both ends, and of all rounds so far the steps, the gain, and of the last block the free ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mercer.places.torch.fused import on, tl, triton
+from mercer.places.torch.numbers import torch
+
+# Variables that one program of the first kernel looks at together.
+_LOOKED_AT = 1024
+# Warps that take pair steps (benchmarks/compare_gpu.py --kernels).
+WARPS = 8
+# Columns and rows of a tile of a stored K.
+_TILE = 64, 32
+
+if triton is not None:
+
+    @triton.jit
+    def _larger(v1, i1, v2, i2):  # type: ignore[no-untyped-def]  # Triton reads it
+        one = (v1 > v2) | ((v1 == v2) & (i1 < i2))
+        return tl.where(one, v1, v2), tl.where(one, i1, i2)
+
+    @triton.jit(do_not_specialize=["n", "width", "G"])  # type: ignore[untyped-decorator]  # triton is untyped
+    def _worst(  # type: ignore[no-untyped-def]  # Triton reads it
+        P, LOWER, UPPER, D, B, U, ROW, KEPT, ENDS, VALUES, PLACES, n, width, G,
+        TWINS: tl.constexpr, W: tl.constexpr,
+    ):  # fmt: skip
+        """Of some variables the ends, and on both sides the worst one that is not kept; n if there is none."""
+        g = tl.program_id(0)
+        lane = tl.arange(0, W)
+        top = tl.full([W], -float("inf"), tl.float64)
+        low, best_top, best_low = top, top, top
+        at_top = tl.full([W], 0, tl.int32) + n
+        at_low = at_top
+        for start in range(0, width, W):
+            i = g * width + start + lane
+            here = (start + lane < width) & (i < n)
+            row = i
+            if TWINS:
+                row = tl.load(ROW + i, mask=here, other=0)
+            b = tl.load(B + i, mask=here, other=0.0)
+            h = tl.load(P + i, mask=here, other=0.0) - tl.load(U + row, mask=here, other=0.0)
+            h -= tl.load(D + i, mask=here, other=0.0) * b
+            kept = tl.load(KEPT + i, mask=here, other=1) != 0
+            up = here & (b < tl.load(UPPER + i, mask=here, other=0.0))
+            down = here & (b > tl.load(LOWER + i, mask=here, other=0.0))
+            lost = h != h  # NaN: an infinite violation ends these rounds
+            grows = tl.where(up, tl.where(lost, float("inf"), h), -float("inf"))
+            falls = tl.where(down, tl.where(lost, float("inf"), -h), -float("inf"))
+            top, low = tl.maximum(top, grows), tl.maximum(low, falls)
+            one, other = (grows > best_top) & ~kept, (falls > best_low) & ~kept
+            best_top, at_top = tl.where(one, grows, best_top), tl.where(one, i, at_top)
+            best_low, at_low = tl.where(other, falls, best_low), tl.where(other, i, at_low)
+        tl.store(ENDS + g, tl.max(top, 0))
+        tl.store(ENDS + G + g, tl.max(low, 0))
+        value, place = tl.reduce((best_top, at_top), 0, _larger)
+        tl.store(VALUES + g, value)
+        tl.store(PLACES + g, place)
+        value, place = tl.reduce((best_low, at_low), 0, _larger)
+        tl.store(VALUES + G + g, value)
+        tl.store(PLACES + G + g, place)
+
+    @triton.jit(do_not_specialize=["n"])  # type: ignore[untyped-decorator]  # triton is untyped
+    def _choose(ENDS, VALUES, PLACES, OLD, ROW, J, ROWS, TOLD, n, TWINS: tl.constexpr, G: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """The block: those of both sides that a step could choose, and then the kept ones; n fills gaps."""
+        g = tl.arange(0, G)
+        top, low = tl.max(tl.load(ENDS + g), 0), tl.max(tl.load(ENDS + G + g), 0)
+        tl.store(TOLD, top)
+        tl.store(TOLD + 1, low)
+        up = tl.where(tl.load(VALUES + g) > -low, tl.load(PLACES + g), n)
+        down = tl.load(PLACES + G + g)
+        down = tl.where((tl.load(VALUES + G + g) > -top) & (down != up), down, n)  # a free one is on both sides
+        tl.store(J + g, up)
+        tl.store(J + G + g, down)
+        k = tl.arange(0, 2 * G)
+        old = tl.load(OLD + k)
+        tl.store(J + 2 * G + k, old)
+        if TWINS:
+            up, down = tl.load(ROW + up), tl.load(ROW + down)
+            old = tl.load(ROW + old)
+        else:
+            up, down = tl.minimum(up, n - 1), tl.minimum(down, n - 1)
+            old = tl.minimum(old, n - 1)
+        tl.store(ROWS + g, up.to(tl.int64))
+        tl.store(ROWS + G + g, down.to(tl.int64))
+        tl.store(ROWS + 2 * G + k, old.to(tl.int64))
+
+    @triton.jit
+    def _ordered(bits):  # type: ignore[no-untyped-def]  # Triton reads it
+        """The bits of a float32 as an integer that is larger where it is, and back."""
+        return tl.where(bits >= 0, bits, bits ^ 0x7FFFFFFF)
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _packed(values, k, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        """Values with their places as integers, of which the largest has the largest value, the first of several."""
+        return (_ordered(values.to(tl.int32, bitcast=True)).to(tl.int64) << 32) | (Q - 1 - k).to(tl.int64)
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _unpacked(best, Q: tl.constexpr):  # type: ignore[no-untyped-def]  # Triton reads it
+        value = _ordered((best >> 32).to(tl.int32)).to(tl.float32, bitcast=True)
+        return value, Q - 1 - (best & 0xFFFFFFFF).to(tl.int32)
+
+    @triton.jit
+    def _maxima(a1, b1, a2, b2):  # type: ignore[no-untyped-def]  # Triton reads it
+        return tl.maximum(a1, a2), tl.maximum(b1, b2)
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _pair_steps(  # type: ignore[no-untyped-def]  # Triton reads it
+        K, P, LOWER, UPPER, D, B, U, J, ROWS, OLD, KEPT, CHANGE, MOVED, COUNT, WORK, TOLD, share, least, most,
+        Q: tl.constexpr,
+    ):  # fmt: skip
+        """β of a pair is read from and written to WORK, whose parts are β, the bounds, K + diag d's diagonal, and d.
+
+        All threads wait for each other between that.
+        """
+        k = tl.arange(0, Q)
+        j_k = tl.load(J + k)
+        top, bottom = tl.load(TOLD), -tl.load(TOLD + 1)
+        goal = tl.maximum(share * (top - bottom), least).to(tl.float32)
+        before, d = tl.load(B + j_k), tl.load(D + j_k)
+        lower, upper = tl.load(LOWER + j_k), tl.load(UPPER + j_k)
+        # Gradients about the middle of the ends, as in the core: float32 resolves small differences there.
+        h = tl.load(P + j_k) - tl.load(U + tl.load(ROWS + k)) - d * before
+        h = (h - (0.5 * top + 0.5 * bottom)).to(tl.float32)
+        h_before = h
+        diagonal = (tl.load(K + k * Q + k) + d).to(tl.float32)
+        tl.store(WORK + k, before)
+        tl.store(WORK + Q + k, lower)
+        tl.store(WORK + 2 * Q + k, upper)
+        tl.store(WORK + 3 * Q + k, diagonal.to(tl.float64))
+        tl.store(WORK + 4 * Q + k, d)
+        tl.debug_barrier()
+        grows, falls = (before < upper).to(tl.int32), (before > lower).to(tl.int32)
+        steps = 0
+        going = True
+        while going:
+            first, low = tl.reduce(
+                (_packed(tl.where(grows > 0, h, -float("inf")), k, Q), tl.where(falls > 0, -h, -float("inf"))),
+                0, _maxima,
+            )  # fmt: skip
+            high, i = _unpacked(first, Q)
+            k_i = tl.load(K + i * Q + k)
+            b_i, upper_i = tl.load(WORK + i), tl.load(WORK + 2 * Q + i)
+            lower_i, d_i = tl.load(WORK + Q + i), tl.load(WORK + 4 * Q + i).to(tl.float32)
+            diagonal_i = tl.load(WORK + 3 * Q + i).to(tl.float32)
+            both = diagonal_i + diagonal
+            curve = tl.maximum(both - 2.0 * k_i, 1e-7 * both)
+            above = high - h
+            gain = tl.where((falls > 0) & (above > 0), above * above / curve, -1.0)
+            best, j = _unpacked(tl.max(_packed(gain, k, Q), 0), Q)
+            going = (high + low > goal) & (steps < most) & (best > 0)
+            if going:
+                k_j = tl.load(K + j * Q + k)
+                b_j, lower_j = tl.load(WORK + j), tl.load(WORK + Q + j)
+                upper_j, d_j = tl.load(WORK + 2 * Q + j), tl.load(WORK + 4 * Q + j).to(tl.float32)
+                both_j = diagonal_i + tl.load(WORK + 3 * Q + j).to(tl.float32)
+                c_j = tl.maximum(both_j - 2.0 * tl.load(K + i * Q + j), 1e-7 * both_j)
+                step = tl.sqrt(best * c_j).to(tl.float64) / c_j.to(
+                    tl.float64
+                )  # its root is by how much h_i is above h_j
+                step = tl.minimum(tl.minimum(step, upper_i - b_i), b_j - lower_j)
+                # A variable that rounding leaves beside its bound is on it.
+                beside = upper_i - b_i - step <= 8.9e-16 * tl.maximum(tl.abs(b_i), step)
+                b_i = tl.where(beside, upper_i, b_i + step)
+                beside = b_j - lower_j - step <= 8.9e-16 * tl.maximum(tl.abs(b_j), step)
+                b_j = tl.where(beside, lower_j, b_j - step)
+                tl.debug_barrier()
+                tl.store(WORK + i, b_i)
+                tl.store(WORK + j, b_j)
+                tl.debug_barrier()  # of a small block a reduction has none
+                at_i, at_j = k == i, k == j
+                grows = tl.where(
+                    at_i, (b_i < upper_i).to(tl.int32), tl.where(at_j, (b_j < upper_j).to(tl.int32), grows)
+                )
+                falls = tl.where(
+                    at_i, (b_i > lower_i).to(tl.int32), tl.where(at_j, (b_j > lower_j).to(tl.int32), falls)
+                )
+                h -= step.to(tl.float32) * (k_i - k_j + tl.where(at_i, d_i, tl.where(at_j, -d_j, 0.0)))
+                going = step > 0
+                steps += 1
+        tl.debug_barrier()
+        b = tl.load(WORK + k)
+        moved = b - before
+        tl.store(CHANGE + k, moved)
+        went = (moved != 0).to(tl.int32)
+        tl.store(MOVED + tl.cumsum(went, 0) - 1, k, mask=went > 0)
+        tl.store(COUNT, tl.sum(went, 0))
+        tl.store(B + j_k, b)  # what fills gaps stays zero
+        # Half of them is kept, free ones first and newest first.
+        free = ((b < upper) & (b > lower)).to(tl.int32)
+        count = tl.sum(free, 0)
+        rank = tl.where(free > 0, tl.cumsum(free, 0) - 1, count + tl.cumsum(1 - free, 0) - 1)
+        kept = rank < Q // 2
+        tl.store(OLD + rank, j_k, mask=kept)
+        tl.store(KEPT + j_k, kept.to(tl.int8))
+        # The dual is quadratic: it grows by the step times the mean of the gradients before and after.
+        gained = tl.sum(moved * (0.5 * (h_before + h)).to(tl.float64), 0)
+        tl.store(TOLD + 2, tl.load(TOLD + 2) + steps)
+        tl.store(TOLD + 3, tl.load(TOLD + 3) + gained)
+        tl.store(TOLD + 4, count.to(tl.float64))
+
+    @triton.jit  # type: ignore[untyped-decorator]  # triton is untyped
+    def _add_rows(  # type: ignore[no-untyped-def]  # Triton reads it
+        K, ROWS, C, MOVED, COUNT, OUT, n, m, SOME: tl.constexpr, BN: tl.constexpr, BJ: tl.constexpr
+    ):
+        c = tl.program_id(0) * BN + tl.arange(0, BN)
+        total = tl.load(OUT + c, mask=c < n, other=0.0)
+        if SOME:
+            m = tl.load(COUNT)
+        for start in range(0, m, BJ):
+            j = start + tl.arange(0, BJ)
+            inside = j < m
+            if SOME:
+                j = tl.load(MOVED + j, mask=inside, other=0)
+            row = tl.load(ROWS + j, mask=inside, other=0)
+            weight = tl.load(C + j, mask=inside, other=0.0)
+            values = tl.load(K + row[:, None] * n + c[None, :], mask=inside[:, None] & (c[None, :] < n), other=0.0)
+            total += tl.sum(values.to(tl.float64) * weight[:, None], 0)
+        tl.store(OUT + c, total, mask=c < n)
+
+
+class Chooser:
+    """A problem's variables on a device, of which blocks of a size are chosen and moved; variable n fills gaps."""
+
+    def __init__(self, p: Any, lower: Any, upper: Any, d: Any, row: Any) -> None:
+        self._fixed, self._row, self._n = (p, lower, upper, d), row, len(p) - 1
+        self._kept = torch.zeros(len(p), dtype=torch.int8, device=p.device)
+        self.told = torch.zeros(5, dtype=torch.float64, device=p.device)
+        self.size, self._block = 0, torch.empty(0, dtype=torch.int32, device=p.device)
+
+    def resize(self, size: int) -> None:
+        """Blocks have this size from now on, a power of two of at least 16; of twice the size, all of the last one."""
+        device, groups = self.told.device, size // 4
+        if 2 * self.size == size:
+            self._old = self._block
+            self._kept.index_fill_(0, self._old.long(), 1)
+        else:
+            self._old = torch.full((size // 2,), self._n, dtype=torch.int32, device=device)
+            self._kept.zero_()
+        self.size, self._groups = size, groups
+        self._ends, self._values = (torch.empty(2 * groups, dtype=torch.float64, device=device) for _ in range(2))
+        self._places = torch.empty(2 * groups, dtype=torch.int32, device=device)
+        self._block = torch.empty(size, dtype=torch.int32, device=device)
+        self.rows = torch.empty(size, dtype=torch.int64, device=device)
+        self.change = torch.empty(size, dtype=torch.float64, device=device)
+        self.moved = (
+            torch.empty(size, dtype=torch.int32, device=device),
+            torch.empty(1, dtype=torch.int32, device=device),
+        )
+        self._work = torch.empty(5 * size, dtype=torch.float64, device=device)
+
+    def choose(self, beta: Any, u: Any) -> Any:
+        """The rows of the next block."""
+        n, groups, row = self._n, self._groups, self.rows if self._row is None else self._row
+        width = triton.cdiv(n, groups)
+        looked_at = min(_LOOKED_AT, triton.next_power_of_2(width))
+        with on(u):
+            _worst[(groups,)](
+                *self._fixed, beta, u, row, self._kept, self._ends, self._values, self._places, n, width, groups,
+                TWINS=self._row is not None, W=looked_at, num_warps=max(1, min(4, looked_at // 128)),
+            )  # fmt: skip
+            _choose[(1,)](
+                self._ends, self._values, self._places, self._old, row, self._block, self.rows, self.told, n,
+                TWINS=self._row is not None, G=groups, num_warps=4,
+            )  # fmt: skip
+        return self.rows
+
+    def step(self, K: Any, beta: Any, u: Any, share: float, least: float, most: int) -> Any:
+        """Pair steps on the block, whose K is given; what they change, of the places and number in `moved`.
+
+        They end where a share of the distance of the ends is left, or `least`, or after `most` for each variable.
+        """
+        with on(K):
+            _pair_steps[(1,)](
+                K, *self._fixed, beta, u, self._block, self.rows, self._old, self._kept, self.change, *self.moved,
+                self._work, self.told, share, least, most * self.size, Q=self.size, num_warps=WARPS,
+            )  # fmt: skip
+        return self.change
+
+
+def add_rows(out: Any, K: Any, rows: Any, weights: Any, moved: Any = None) -> None:
+    """out += Σ_j w_j K[rows_j], summed in float64; of all j, or of the places and number that have `moved`."""
+    n, m = K.shape[1], len(rows)
+    columns, some = _TILE
+    places, count = (rows, rows) if moved is None else moved
+    with on(K):
+        _add_rows[(triton.cdiv(n, columns),)](
+            K, rows, weights, places, count, out, n, m, SOME=moved is not None, BN=columns, BJ=some, num_warps=4
+        )

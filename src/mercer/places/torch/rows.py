@@ -1,0 +1,269 @@
+"""The rows of a linear machine on a device, and K = scale·XXᵀ through them.
+
+Sums run over a strip of rows and then over strips, in any order: bounds are those of places/host/rows.py and
+places/host/linear_gram.py. What needs more than float64 is computed by this machine, from a copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer.places.ball import LEAST, Ball
+from mercer.places.choose import rows_for
+from mercer.places.protocols import LinearGram, Rows
+from mercer.places.sums import Sums
+from mercer.places.torch.memory import in_strips
+from mercer.places.torch.numbers import floats, places, to_device, to_host, torch
+from mercer.places.torch.samples import TorchSamples
+from mercer.places.torch.sparse import SparseRows, largest_entries, products, squared_lengths, times
+from mercer.problems.least_squares import LeastSquares
+from mercer.samples.arrays import Floats, Indices, gamma, inner, mirror, norm
+
+# Rows of one partial sum over the samples: what bounds its rounding is their number plus that of partial sums.
+_SUM_ROWS = 2048
+
+
+class Strips:
+    """X − 1c' in float64, some rows at a time."""
+
+    def __init__(self, X: Any, centre: Floats | None) -> None:
+        self.X, self.centre = X, None if centre is None else to_device(centre, X)
+        self.sums = 0  # how many partial sums the last one over all rows had
+
+    def part(self, some: Any) -> Any:
+        rows = self.X[some].double()
+        return rows if self.centre is None else rows - self.centre
+
+    def times(self, W: Any) -> Any:
+        """(X − 1c')W."""
+        out = torch.empty((len(self.X), W.shape[1]), dtype=torch.float64, device=self.X.device)
+
+        def work(some: slice) -> None:
+            out[some] = times(self.part(some), W)
+
+        in_strips(len(self.X), 8 * (self._width + W.shape[1]), work)
+        return out
+
+    def transposed(self, C: Any, *, absolute: bool = False) -> Any:
+        """(X − 1c')ᵀC, or of the absolute values; sums of `_SUM_ROWS` rows are added up."""
+        if isinstance(self.X, SparseRows):
+            rows = self.X.transposed.double()
+            return (rows.abs() if absolute else rows).times(C)
+        out = torch.zeros((self.X.shape[1], C.shape[1]), dtype=torch.float64, device=self.X.device)
+
+        def work(some: slice) -> None:
+            part, total = self.part(some), torch.zeros_like(out)
+            part = part.abs() if absolute else part
+            for start in range(0, len(part), _SUM_ROWS):
+                own = slice(start, start + _SUM_ROWS)
+                total += part[own].T @ C[some][own]
+            out.add_(total)
+            self.sums += 1 + len(part) // _SUM_ROWS
+
+        self.sums = 0
+        in_strips(len(self.X), 8 * self._width, work)
+        return out
+
+    def squares(self, weight: Any) -> Any:
+        """Σ w (x − c)(x − c)', w ≥ 0."""
+        d = self.X.shape[1]
+        out = torch.zeros((d, d), dtype=torch.float64, device=self.X.device)
+
+        def work(some: slice) -> None:
+            part = self.part(some)
+            part = (part.dense() if isinstance(part, SparseRows) else part) * weight[some, None].sqrt()
+            out.add_(part.T @ part)
+
+        in_strips(len(self.X), 16 * d, work)
+        return out
+
+    @property
+    def _width(self) -> int:
+        return 1 + (len(self.X.values) // max(1, len(self.X)) if isinstance(self.X, SparseRows) else self.X.shape[1])
+
+
+class TorchRows:
+    """`Rows` on a torch device. Steps on one row after another would cost too much."""
+
+    descent = None
+
+    def __init__(self, samples: TorchSamples, n_threads: int, centre: Floats | None) -> None:
+        self._samples, self._n_threads, self._centre = samples, n_threads, centre
+        self._strips = Strips(samples.rows, centre)
+        self.n, self.d = samples.shape
+        self.stored, self.origin = samples.n_entries, 0.0 if centre is None else norm(centre)
+
+    @cached_property
+    def lengths(self) -> Floats:
+        out = torch.empty(self.n, dtype=torch.float64, device=self._samples.rows.device)
+
+        def work(some: slice) -> None:
+            out[some] = squared_lengths(self._strips.part(some))
+
+        in_strips(self.n, 16 * self.d, work)
+        return np.array(floats(out))
+
+    def first(self, m: int) -> Rows:
+        return TorchRows(
+            type(self._samples)(self._samples.engine, self._samples.rows[:m]), self._n_threads, self._centre
+        )
+
+    def some(self, which: Indices) -> Rows:
+        return TorchRows(self._samples.take(which), self._n_threads, self._centre)
+
+    def product(self, w: Floats, shift: float = 0.0) -> Floats:
+        return floats(self._strips.times(self._there(w)))[:, 0] + shift
+
+    def transposed(self, c: Floats) -> Floats:
+        used = np.flatnonzero(c)
+        if 2 * len(used) > self.n:
+            return np.array(floats(self._strips.transposed(self._there(c)))[:, 0])
+        part = Strips(self._samples.rows[places(used, self._samples.rows)], self._centre)
+        return np.array(floats(part.transposed(self._there(c[used])))[:, 0])
+
+    def gram(self, which: Indices, others: Indices) -> Floats:
+        left, right = (self._strips.part(places(rows, self._samples.rows)) for rows in (which, others))
+        return np.array(floats(products(left, right)))
+
+    def outer(self, which: Indices, c: Floats) -> Floats:
+        part = Strips(self._samples.rows[places(which, self._samples.rows)], self._centre)
+        out, weight = np.empty((self.d + 1, self.d + 1)), self._there(c)
+        out[: self.d, : self.d] = floats(part.squares(weight[:, 0]))
+        out[self.d, : self.d] = floats(part.transposed(weight))[:, 0]
+        out[self.d, self.d] = c.sum()
+        return out
+
+    def _there(self, vector: Floats) -> Any:
+        return to_device(np.ascontiguousarray(vector), self._samples.rows)[:, None]
+
+    # --- proofs -------------------------------------------------------------------------------------------------
+
+    def product_bound(self, w: Floats, shift: float = 0.0) -> Ball:
+        size = math.sqrt(inner(w, w) + len(w) * LEAST)
+        error = gamma(self.d + 8) * (self._lengths * size + abs(shift)) + (self.d + 2) * LEAST
+        return Ball(self.product(w, shift), error).finite()
+
+    def combination(self, c: Floats, enough: float = 0.0) -> tuple[Floats, Floats, float]:
+        mass = float(np.abs(c) @ self._lengths)
+        error = gamma(self.n + 8) * mass + 4 * self.n * self.d * LEAST
+        if error <= enough:  # false for NaN
+            return self.transposed(c), np.zeros(self.d), error
+        return self._here.combination(c, enough)
+
+    def precise_product(self, w: Floats) -> Ball:
+        return self._here.precise_product(w)
+
+    def gram_product(self, c: Floats) -> Ball:
+        return self._here.gram_product(c)
+
+    @cached_property
+    def _here(self) -> Rows:
+        return rows_for(self._samples.host(), self._n_threads, None, self._centre)
+
+    @property
+    def _lengths(self) -> Floats:
+        return np.asarray(np.sqrt(self.lengths + self.d * LEAST))
+
+
+class TorchLinearGram:
+    """`LinearGram` on a torch device."""
+
+    def __init__(self, samples: TorchSamples, scale: float) -> None:
+        self._samples, self.scale, self.sparse = samples, scale, samples.sparse
+        self.n, self.d = samples.shape
+
+    @property
+    def reach(self) -> float:
+        """By the largest length, scaled so that no square overflows."""
+        longest = 0.0
+
+        def work(some: slice) -> None:
+            nonlocal longest
+            rows = self._samples.rows[some].double()
+            size = largest_entries(rows)
+            unit = torch.where(size > 0, size, 1.0)
+            longest = max(longest, float((size[:, 0] * squared_lengths(rows / unit).sqrt()).max()))
+
+        in_strips(self.n, 16 * self.d, work)
+        return math.sqrt(self.scale) * (longest + self.d * LEAST) * (1 + gamma(self.d + 12)) + LEAST
+
+    def times(self, W: Floats, centre: Floats | None = None) -> Floats:
+        out = floats(self._strips(centre).times(self._there(W)))
+        return np.array(out[:, 0] if W.ndim == 1 else out)
+
+    def transposed(self, C: Floats, centre: Floats | None = None) -> Floats:
+        out = floats(self._strips(centre).transposed(self._there(C)))
+        return np.array(out[:, 0] if C.ndim == 1 else out)
+
+    def times_bound(self, W: Ball, centre: Floats | None = None) -> Ball:
+        spread = gamma(self.d + 2) * np.abs(W.value) + 2 * W.error + LEAST
+        strips, both = self._strips(centre), [self._there(part) for part in (W.value, spread)]
+        out = [torch.empty((self.n, W.value.shape[1]), dtype=torch.float64, device=part.device) for part in both]
+
+        def work(some: slice) -> None:
+            part = strips.part(some)
+            for kept, own, factor in zip(out, (part, part.abs()), both, strict=True):
+                kept[some] = times(own, factor)
+
+        in_strips(self.n, 24 * self.d, work)
+        return Ball(np.array(floats(out[0])), np.array(floats(out[1])) + 2 * self.d * LEAST).finite()
+
+    def transposed_bound(self, C: Ball, size: Floats, centre: Floats | None = None) -> Ball:
+        strips = self._strips(centre)
+        values = strips.transposed(self._there(C.value))
+        # Of sparse rows one sum after another, of dense ones partial sums.
+        terms = self.n if self.sparse else min(self.n, _SUM_ROWS) + 2 * strips.sums
+        spread = gamma(terms + 3) * size + 2 * C.error + LEAST
+        errors = strips.transposed(self._there(spread), absolute=True)
+        return Ball(np.array(floats(values)), np.array(floats(errors)) + 2 * self.n * LEAST).finite()
+
+    def transposed_squares(self, weight: Floats, centre: Floats | None = None) -> Floats:
+        strips, w = self._strips(centre), self._there(weight)
+        out = torch.zeros(self.d, dtype=torch.float64, device=w.device)
+
+        def work(some: slice) -> None:
+            part = strips.part(some)
+            if isinstance(part, SparseRows):
+                entries = part.values.square() * torch.repeat_interleave(w[some, 0], part.counts)
+                out.add_(part.over_columns(entries))
+            else:
+                out.add_((part.square() * w[some]).sum(dim=0))
+
+        in_strips(self.n, 24 * self.d, work)
+        return np.array(floats(out))
+
+    def sums(self, problem: LeastSquares) -> Sums:
+        def products_about(x: Floats, Y: Floats) -> tuple[Floats, Floats, Floats]:
+            strips = self._strips(None if self.sparse else x)
+            both = strips.transposed(self._there(np.column_stack([Y, problem.total])))
+            xx, both = floats(strips.squares(self._there(problem.total)[:, 0])), np.array(floats(both))
+            xx = np.array(xx)
+            mirror(xx)
+            return xx, both[:, :-1], both[:, -1]
+
+        return Sums.gathered(problem, self.d, self.sparse, self.transposed, products_about)
+
+    def pieces(self, centre: Floats | None = None) -> Iterator[tuple[slice, Floats]]:
+        for rows, part in self._samples.parts():
+            own = np.array(floats(part.dense() if isinstance(part, SparseRows) else part))
+            yield rows, own if centre is None else own - centre
+
+    def without_empty_columns(self) -> tuple[LinearGram, Indices | None]:
+        if not self.sparse or self.d <= self._samples.n_entries:
+            return self, None
+        rows = self._samples.rows
+        used = torch.unique(rows.columns)
+        narrow = SparseRows(rows.values, torch.searchsorted(used, rows.columns), rows.starts, len(used))
+        return TorchLinearGram(type(self._samples)(self._samples.engine, narrow), self.scale), to_host(used)
+
+    def _strips(self, centre: Floats | None) -> Strips:
+        return Strips(self._samples.rows, centre)
+
+    def _there(self, values: Floats) -> Any:
+        found = to_device(np.ascontiguousarray(values), self._samples.rows)
+        return found[:, None] if values.ndim == 1 else found

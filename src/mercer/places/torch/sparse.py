@@ -1,0 +1,253 @@
+"""CSR rows on a device: of a product only a tile of one side is ever laid out as dense rows.
+
+Products are sums of embeddings, torch's name for them: one number after another is added to a row, which gives the same
+bits every time. cuSPARSE does not promise that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.places.torch.numbers import TILE_BYTES, matmul, to_host, torch
+
+# From this many columns on a tile is laid out over those that it uses, which are fewer.
+_MANY_COLUMNS = 2048
+
+
+class SparseRows:
+    """Rows with their entries that are not 0, in the order of their columns; what is asked of a tensor, it answers."""
+
+    def __init__(self, values: Any, columns: Any, starts: Any, width: int) -> None:
+        self.values, self.columns, self.starts = values, columns, starts
+        self.shape, self.dtype, self.device = (len(starts) - 1, width), values.dtype, values.device
+
+    @classmethod
+    def of(cls, given: Any, device: Any) -> SparseRows:
+        """Of a CSR matrix of SciPy or a sparse tensor of two dimensions."""
+        if isinstance(given, torch.Tensor):
+            made = given.detach().to(device)
+            if made.layout is torch.sparse_csr:
+                starts, columns, values = made.crow_indices(), made.col_indices(), made.values()
+                rows = torch.repeat_interleave(torch.arange(len(starts) - 1, device=device), starts.diff())
+                places = torch.stack([rows, columns.long()])
+                made = torch.sparse_coo_tensor(places, values, made.shape, check_invariants=False)
+            made = (made if made.layout is torch.sparse_coo else made.to_sparse_coo()).coalesce()
+            (rows, columns), values = made.indices(), made.values()
+        else:
+            made = given.tocsr()
+            if not made.has_canonical_format:
+                made = made.copy()
+                made.sum_duplicates()
+            made = made.tocoo()
+            rows, columns = (torch.as_tensor(at.astype(np.int64), device=device) for at in (made.row, made.col))
+            values = torch.as_tensor(made.data.copy(), device=device)
+        return cls.of_entries(rows, columns, values, tuple(made.shape))
+
+    @classmethod
+    def of_entries(cls, rows: Any, columns: Any, values: Any, shape: tuple[int, int]) -> SparseRows:
+        """Of entries in the order of rows and columns, without those that are 0."""
+        kept = values != 0  # NaN stays
+        rows, columns, values = rows[kept], columns[kept], values[kept]
+        counts = torch.bincount(rows, minlength=shape[0])
+        return cls(values, columns, _starts(counts), shape[1])
+
+    @classmethod
+    def of_dense(cls, X: Any) -> SparseRows:
+        rows, columns = torch.nonzero(X, as_tuple=True)
+        return cls.of_entries(rows, columns, X[rows, columns], tuple(X.shape))
+
+    # --- as a tensor would ---------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, which: Any) -> SparseRows:
+        if isinstance(which, slice):
+            start, stop, _ = which.indices(len(self))
+            starts = self.starts[start : max(start, stop) + 1]
+            first, last = (int(starts[k]) for k in (0, -1))
+            return self._like(self.values[first:last], self.columns[first:last], starts - first)
+        counts = self.counts[which]
+        starts = _starts(counts)
+        shift = torch.repeat_interleave(self.starts[:-1][which] - starts[:-1], counts)
+        at = torch.arange(len(shift), device=self.device) + shift
+        return self._like(self.values[at], self.columns[at], starts)
+
+    def _like(self, values: Any, columns: Any, starts: Any) -> SparseRows:
+        return SparseRows(values, columns, starts, self.shape[1])
+
+    def to(self, *where: Any) -> SparseRows:
+        """In another precision, or on another device."""
+        values = self.values.to(*where)
+        return self._like(values, self.columns.to(values.device), self.starts.to(values.device))
+
+    def double(self) -> SparseRows:
+        return self.to(torch.float64)
+
+    def contiguous(self) -> SparseRows:
+        return self
+
+    def abs(self) -> SparseRows:
+        return self._like(self.values.abs(), self.columns, self.starts)
+
+    def __mul__(self, factor: float) -> SparseRows:
+        return self._like(self.values * factor, self.columns, self.starts)
+
+    def __truediv__(self, divisors: Any) -> SparseRows:
+        """By a column with a number for each row."""
+        each = torch.repeat_interleave(divisors.ravel(), self.counts)
+        return self._like(self.values / each, self.columns, self.starts)
+
+    def only(self, which: Any) -> SparseRows:
+        """Some columns, in this order."""
+        place = torch.full((self.shape[1],), -1, dtype=torch.int64, device=self.device)
+        place[which] = torch.arange(len(which), device=self.device)
+        at, rows = place[self.columns], self.row_of_entry
+        kept = torch.nonzero(at >= 0).ravel()
+        kept = kept[torch.argsort(rows[kept] * len(which) + at[kept])]
+        return SparseRows.of_entries(rows[kept], at[kept], self.values[kept], (len(self), len(which)))
+
+    # --- over rows and columns -----------------------------------------------------------------------------------
+
+    @property
+    def counts(self) -> Any:
+        """How many entries each row has."""
+        return self.starts.diff()
+
+    @property
+    def longest(self) -> int:
+        return int(self.counts.max()) if len(self) else 0
+
+    @property
+    def row_of_entry(self) -> Any:
+        return torch.repeat_interleave(torch.arange(len(self), device=self.device), self.counts)
+
+    def over_rows(self, values: Any, how: str = "sum") -> Any:
+        """Sums, or another reduction, of one number for each entry, 0 where there is none."""
+        if not len(values):
+            return torch.zeros(len(self), dtype=values.dtype, device=self.device)
+        return torch.segment_reduce(values, how, lengths=self.counts, unsafe=True, initial=0)
+
+    def row_sums(self) -> Any:
+        return self.over_rows(self.values)
+
+    def over_columns(self, values: Any) -> Any:
+        """Sums over each column, one entry after another."""
+        return self._like(values, self.columns, self.starts).transposed.row_sums()
+
+    @cached_property
+    def transposed(self) -> SparseRows:
+        """Columns as rows, made once."""
+        order = torch.argsort(self.columns, stable=True)
+        counts = torch.bincount(self.columns, minlength=self.shape[1])
+        return SparseRows(self.values[order], self.row_of_entry[order], _starts(counts), len(self))
+
+    def dense(self, used: Any = None) -> Any:
+        """As dense rows, of all columns or of those that are `used`, in rising order."""
+        width = self.shape[1] if used is None else len(used)
+        out = torch.zeros((len(self), width), dtype=self.dtype, device=self.device)
+        rows, columns, values = self.row_of_entry, self.columns, self.values
+        if used is not None:
+            columns, known = _among(used, columns)
+            rows, columns, values = rows[known], columns[known], values[known]
+        out[rows, columns] = values
+        return out
+
+    def times(self, B: Any, used: Any = None) -> Any:
+        """The product with a dense matrix of as many rows as there are columns, or as are `used`."""
+        columns, values = self.columns, self.values
+        if used is not None:
+            columns, known = _among(used, columns)
+            values = torch.where(known, values, 0.0)
+        if not len(values) or not B.numel():
+            return torch.zeros((len(self), B.shape[1]), dtype=self.dtype, device=self.device)
+        return torch.nn.functional.embedding_bag(
+            columns, B.contiguous(), self.starts, mode="sum", per_sample_weights=values, include_last_offset=True
+        )
+
+    def host(self) -> Any:
+        """A CSR matrix of this machine."""
+        parts = (np.array(to_host(part)) for part in (self.values, self.columns, self.starts))
+        made = sp.csr_array(tuple(parts), shape=self.shape)
+        made.has_canonical_format = True
+        return made
+
+
+def _starts(counts: Any) -> Any:
+    return torch.nn.functional.pad(torch.cumsum(counts, 0), (1, 0))
+
+
+def _among(used: Any, columns: Any) -> tuple[Any, Any]:
+    """Where columns stand among those that are used, and which do; others get some place."""
+    if not len(used):
+        return torch.zeros_like(columns), torch.zeros_like(columns, dtype=torch.bool)
+    place = torch.searchsorted(used, columns).clamp_(max=len(used) - 1)
+    return place, used[place] == columns
+
+
+# --- rows of either kind --------------------------------------------------------------------------------------------
+
+
+def squared_lengths(rows: Any) -> Any:
+    """‖x_i‖² in float64."""
+    if isinstance(rows, SparseRows):
+        return rows.over_rows(rows.values.double().square())
+    return rows.double().square().sum(dim=1)
+
+
+def largest_entries(rows: Any) -> Any:
+    """The largest |entry| of each row, as a column."""
+    if isinstance(rows, SparseRows):
+        return rows.over_rows(rows.values.abs(), "max")[:, None]
+    return rows.abs().amax(dim=1, keepdim=True)
+
+
+def times(rows: Any, B: Any) -> Any:
+    """Rows times a dense matrix, in the precision of both."""
+    return rows.times(B) if isinstance(rows, SparseRows) else matmul(rows, B)
+
+
+def products(x: Any, z: Any) -> Any:
+    """⟨x_i, z_j⟩, in the precision of both."""
+    if not isinstance(z, SparseRows):
+        return times(x, z.T)
+    if not isinstance(x, SparseRows):
+        return z.times(x.T).T.contiguous()
+    out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
+    for some, part, used in _tiles(z):
+        out[:, some] = x.times(part.dense(used).T, used)
+    return out
+
+
+def distances(x: Any, z: Any, p: float) -> Any:
+    """‖x_i − z_j‖_p from differences, in the precision of both."""
+    if not isinstance(x, SparseRows) and not isinstance(z, SparseRows):
+        return torch.cdist(x, z, p=p, compute_mode="donot_use_mm_for_euclid_dist")
+    out = torch.empty((len(x), len(z)), dtype=x.dtype, device=x.device)
+    for these, left, _ in _tiles(x):
+        for those, right, _ in _tiles(z):
+            used = None
+            if isinstance(left, SparseRows) and isinstance(right, SparseRows):
+                used = torch.unique(torch.cat([left.columns, right.columns]))
+            left_, right_ = (part.dense(used) if isinstance(part, SparseRows) else part for part in (left, right))
+            out[these, those] = torch.cdist(left_, right_, p=p, compute_mode="donot_use_mm_for_euclid_dist")
+    return out
+
+
+def _tiles(z: Any) -> Iterator[tuple[slice, Any, Any]]:
+    """Some rows at a time whose dense form is no more than a tile, and the columns they use where these are fewer."""
+    width = max(1, z.shape[1])
+    step = max(1, TILE_BYTES // (8 * width))
+    narrow = isinstance(z, SparseRows) and (width > _MANY_COLUMNS or step < len(z))
+    if narrow:  # a tile of k rows uses no more than k times the longest row's columns
+        step = max(step, math.isqrt(TILE_BYTES // (8 * max(1, z.longest))))
+    for start in range(0, len(z), step):
+        some = slice(start, min(len(z), start + step))
+        part = z[some]
+        yield some, part, torch.unique(part.columns) if narrow else None

@@ -1,0 +1,213 @@
+"""Convex losses ℓ(y, f) of a target and a value, each with its first and second derivative in f.
+
+Users can write their own: any object with three methods that take and return arrays, one entry per sample:
+
+    value(y, f)      ℓ(y, f), convex in f
+    gradient(y, f)   dℓ/df
+    curvature(y, f)  d²ℓ/df² ≥ 0; at a kink of the gradient, any value between the two sides
+
+and an attribute `kind` = "classification" (y = ±1) or "regression", which tells a kernel machine what it predicts. A
+loss with a method `probability(f)`, the chance of y = +1, gives the machine `predict_proba`.
+
+A loss need not be a sum over samples. With a method `combine(y)` that returns a sparse matrix A and targets z, the loss
+is Σ_p ℓ(z_p, (Af)_p): of differences, means or other sums of values, one for each row of A. `Pairwise` is of that kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from scipy import sparse, special
+
+from mercer.samples.arrays import Floats
+
+__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Pairwise", "Squared", "SquaredHinge"]
+
+Kind = Literal["classification", "regression"]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What a machine needs from a loss: three functions of the targets and the values f, one number for each sample.
+
+    A class of your own needs no base; it has these methods, and `kind`, "classification" (y is ±1) or "regression".
+    """
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        """ℓ(y, f), convex in f."""
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        """dℓ/df."""
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        """d²ℓ/df², not negative."""
+
+
+@dataclass(frozen=True)
+class Squared:
+    """(y − f)²."""
+
+    kind: ClassVar[Kind] = "regression"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return (y - f) ** 2
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return 2 * (f - y)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.full(len(f), 2.0)
+
+
+@dataclass(frozen=True)
+class Huber:
+    """½(y − f)² up to a distance of δ, and δ(|y − f| − δ/2) beyond.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        δ > 0: the distance from which on an error counts as an outlier.
+    """
+
+    delta: float = 1.0
+    kind: ClassVar[Kind] = "regression"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        far = np.abs(y - f)
+        return np.asarray(np.where(far <= self.delta, 0.5 * far**2, self.delta * (far - 0.5 * self.delta)))
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.clip(f - y, -self.delta, self.delta)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return (np.abs(y - f) <= self.delta).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """log(1 + exp(−yf)), the negative log-likelihood of P(y = 1) = 1/(1 + exp(−f))."""
+
+    kind: ClassVar[Kind] = "classification"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(np.logaddexp(0.0, -y * f))
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(-y * special.expit(-y * f))
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.asarray(special.expit(f) * special.expit(-f))
+
+    def probability(self, f: Floats) -> Floats:
+        return np.asarray(special.expit(f))
+
+
+@dataclass(frozen=True)
+class SquaredHinge:
+    """max(0, 1 − yf)²."""
+
+    kind: ClassVar[Kind] = "classification"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.maximum(0.0, 1.0 - y * f) ** 2
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return -2.0 * y * np.maximum(0.0, 1.0 - y * f)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.where(y * f < 1.0, 2.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """max(0, 1 − yf), which has no second derivative: its machine is solved in the dual."""
+
+    kind: ClassVar[Kind] = "classification"
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return np.maximum(0.0, 1.0 - y * f)
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return np.where(y * f < 1.0, -y, 0.0)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return np.zeros(len(f))
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """Σ ℓ(1, f_i − f_j) over all pairs with y_i > y_j: the order of the targets is learnt, not their values.
+
+    Parameters
+    ----------
+    loss : SquaredHinge, or an object of your own, optional
+        ℓ, a loss of classification; by default `Logistic`.
+    """
+
+    loss: Loss | None = None
+    kind: ClassVar[Kind] = "regression"
+
+    @property
+    def inner(self) -> Loss:
+        """ℓ as an object."""
+        return Logistic() if self.loss is None else self.loss
+
+    def combine(self, y: Floats) -> tuple[Any, Floats]:
+        """A with a row for each pair, +1 at the larger target and −1 at the smaller one."""
+        larger, smaller = np.nonzero(y[:, None] > y)
+        m = len(larger)
+        entries = np.tile([1.0, -1.0], m)
+        A = sparse.csr_array(
+            (entries, np.column_stack([larger, smaller]).ravel(), np.arange(0, 2 * m + 1, 2)), (m, len(y))
+        )
+        return A, np.ones(m)
+
+    def value(self, y: Floats, f: Floats) -> Floats:
+        return self.inner.value(y, f)
+
+    def gradient(self, y: Floats, f: Floats) -> Floats:
+        return self.inner.gradient(y, f)
+
+    def curvature(self, y: Floats, f: Floats) -> Floats:
+        return self.inner.curvature(y, f)
+
+
+def is_known_convex(loss: Any) -> bool:
+    """Whether it is one of the losses above, all of them not negative; of any other only its author knows."""
+    own = loss.inner if type(loss) is Pairwise else loss
+    return type(own) in (Squared, Huber, Logistic, SquaredHinge, Hinge)
+
+
+def check_derivatives(loss: Any, y: Floats) -> None:
+    """Compare a user's gradient and curvature with differences of value and gradient, at points spread around y.
+
+    Kinks are allowed: a difference may be wrong at up to a fifth of the points.
+    """
+    targets = np.resize(np.unique(y)[:: max(1, len(np.unique(y)) // 8)], 64)
+    spread = float(np.abs(targets).max(initial=0.0)) + 1.0
+    f = targets + spread * np.linspace(-2.0, 2.0, 64) + 0.01
+    step = 1e-5 * spread
+    for name, function in (("gradient", loss.value), ("curvature", loss.gradient)):
+        given = _array(loss, name, targets, f)
+        below, above = (np.asarray(function(targets, f + s), dtype=np.float64) for s in (-step, step))
+        wrong = np.abs((above - below) / (2 * step) - given) > 1e-3 * (1.0 + np.abs(given))
+        if wrong.mean() > 0.2:
+            i = int(np.argmax(wrong))
+            raise ValueError(
+                f"loss.{name}(y, f) is {given[i]:.6g} at y={targets[i]:.6g}, f={f[i]:.6g}, but differences of "
+                f"loss.{function.__name__} say {(above - below)[i] / (2 * step):.6g}; correct the derivative"
+            )
+    if (_array(loss, "curvature", targets, f) < 0).any():
+        raise ValueError("loss.curvature(y, f) is negative somewhere: the loss is not convex in f")
+
+
+def _array(loss: Any, name: str, y: Floats, f: Floats) -> Floats:
+    out = np.asarray(getattr(loss, name)(y, f), dtype=np.float64)
+    if out.shape != f.shape or not np.isfinite(out).all():
+        raise ValueError(
+            f"loss.{name}(y, f) must return {len(f)} finite numbers for {len(f)} samples, but its shape is {out.shape}"
+            f"{' and some are not finite' if out.shape == f.shape else ''}"
+        )
+    return out

@@ -1,0 +1,178 @@
+"""Distances between rows, accurate for data far from 0: Euclidean ones, their squares (never negative) and L1.
+
+    ‖x − z‖² = ‖x − c‖² + ‖z − c‖² − 2⟨x − c, z − c⟩  for any centre c
+
+The centre is the mean of Z, so that a prediction does not depend on the batch it is made in. Where the three terms
+cancel, as for equal samples, the distance is computed from the difference x − z instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from mercer.samples.arrays import Flags, Floats, Samples, is_sparse, sums_by
+from mercer.samples.matrices import (
+    check_same_width,
+    dense,
+    dot,
+    exponents,
+    length_of_differences,
+    narrowed,
+    ordinary,
+    over_rows,
+    pieces,
+    squared_lengths,
+    strips,
+    times_power,
+    widened,
+    width,
+    with_data,
+)
+
+# Below this share of ‖x − c‖² + ‖z − c‖² fewer than twelve digits of a difference of float64 numbers are correct.
+_CANCELLED_SHARE = 1e-4
+# Up to this share of stored entries, only those that two rows have in common are compared: at a tenth, 500 rows of
+# 3,000 features take 0.12 s instead of 0.42 s, of 300 features 46 ms instead of 62 ms.
+_DENSE_SHARE = 0.1
+
+
+def distances(X: Samples, Z: Samples) -> Floats:
+    """‖x_i − z_j‖ of numbers of any size, also where squares would overflow or underflow."""
+    check_same_width(X, Z)
+    if ordinary(X, Z):
+        out = squared_distances(X, Z)
+        return np.sqrt(out, out=out)
+    x, z = widened(X), widened(Z)
+    exponent = max(int(exponents(x).max(initial=-1100)), int(exponents(z).max(initial=-1100)))
+    out = squared_distances(times_power(x, -exponent), times_power(z, -exponent))
+    lost = np.flatnonzero(~(out > 2.0**-760))  # squares, of entries whose largest is about 1, that may have lost digits
+    with np.errstate(over="ignore"):
+        out = np.ldexp(np.sqrt(out, out=out), exponent)
+    for some in pieces(len(lost), x.shape[1]):
+        i, j = np.divmod(lost[some], out.shape[1])
+        out[i, j] = length_of_differences(x[i], z[j])
+    return out
+
+
+def squared_distances(X: Samples, Z: Samples, factor: Floats | None = None) -> Floats:
+    """‖x_i − z_j‖², or ‖(x_i − z_j)ᵀF‖² with a matrix F = ``factor``; dense and CSR in any combination."""
+    check_same_width(X, Z)
+    same = X is Z
+    X = widened(X)
+    Z = X if same else widened(Z)
+    if factor is None:
+        X, Z = narrowed(X, Z)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = _centre(X, Z)
+        from_x = _centred(X, centre, factor)
+        from_z = from_x if same else _centred(Z, centre, factor)
+        squares_x = squared_lengths(from_x)
+        squares_z = squares_x if same else squared_lengths(from_z)
+        out = dot(from_x, from_z)
+        for rows in strips(out):
+            strip = out[rows]
+            size = squares_x[rows, None] + squares_z
+            strip *= -2.0
+            strip += size
+            size *= _CANCELLED_SHARE
+            cancelled = ~(strip > size)  # also true for NaN, the result of an overflow
+            if cancelled.any():
+                _from_differences(strip, cancelled, X[rows], Z, factor)
+        np.maximum(out, 0.0, out=out)
+    return out
+
+
+def _centre(X: Samples, Z: Samples) -> Floats:
+    """Column means of Z; 0 for columns in which a CSR matrix has implicit zeros, to keep it sparse."""
+    full = np.ones(Z.shape[1], dtype=np.bool_)
+    for matrix in (X, Z):
+        if is_sparse(matrix):
+            full &= np.bincount(matrix.indices, minlength=matrix.shape[1]) == matrix.shape[0]
+    if not full.any():
+        return np.zeros(Z.shape[1])
+    centre = np.asarray(Z.mean(axis=0), dtype=np.float64).ravel()
+    return np.where(full & np.isfinite(centre), centre, 0.0)
+
+
+def _centred(X: Samples, centre: Floats, factor: Floats | None) -> Samples:
+    if centre.any():
+        X = with_data(X, X.data - centre[X.indices]) if is_sparse(X) else X - centre
+    return X if factor is None else X @ factor
+
+
+def _from_differences(out: Floats, chosen: Flags, X: Samples, Z: Samples, factor: Floats | None) -> None:
+    """Replace the chosen entries of ``out`` by ‖x − z‖², computed without cancellation."""
+    rows, columns = np.divmod(np.flatnonzero(chosen), out.shape[1])
+    sparse = is_sparse(X) or is_sparse(Z)
+    if not sparse and factor is None and len(rows) > 0.05 * out.size:  # faster than to gather rows
+        out[chosen] = _cdist(X, Z, "sqeuclidean")[chosen]
+        return
+    alike = is_sparse(X) == is_sparse(Z)
+    for some in pieces(len(rows), width(X) + width(Z) if alike else X.shape[1]):
+        i, j = rows[some], columns[some]
+        difference = X[i] - Z[j] if alike else dense(X[i]) - dense(Z[j])
+        out[i, j] = squared_lengths(difference if factor is None else difference @ factor)
+
+
+def l1_distances(X: Samples, Z: Samples) -> Floats:
+    """Σ_f |x_if − z_jf|."""
+    return sums_over_features(lambda x, z: _cdist(x, z, "cityblock"), lambda x, z: np.abs(x - z), X, Z)
+
+
+def sums_over_features(
+    function: Callable[[Floats, Floats], Floats], term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples
+) -> Floats:
+    """Σ_f term(x_if, z_jf) where term(x, 0) = term(0, x) = |x|; ``function`` gives the sums of dense blocks."""
+    check_same_width(X, Z)
+    if not is_sparse(X) and not is_sparse(Z):
+        return np.ascontiguousarray(function(widened(X), widened(Z)), dtype=np.float64)
+    X, Z = narrowed(X, Z)
+    if is_sparse(X) and is_sparse(Z) and X.nnz < _DENSE_SHARE * X.shape[0] * X.shape[1]:
+        return _over_common_entries(term, widened(X), widened(Z))
+    out = np.empty((X.shape[0], Z.shape[0]))
+    for columns in pieces(Z.shape[0], X.shape[1]):
+        z = widened(dense(Z[columns]))
+        for rows in pieces(X.shape[0], X.shape[1]):
+            out[rows, columns] = function(widened(dense(X[rows])), z)
+    return out
+
+
+def _over_common_entries(term: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
+    """Σ_f term(x_if, z_jf) of CSR rows: the terms of entries that both have, and the sizes of their other entries.
+
+    That size is a difference of sums, or the sum itself where the difference cancels. Where a row has no other entries
+    it is exactly zero, so that equal rows have distance zero.
+    """
+    sizes_z, entries_z, m = over_rows(np.add, np.abs(Z.data), Z), np.diff(Z.indptr), Z.shape[0]
+    by_column, out = Z.tocsc(), np.empty((X.shape[0], Z.shape[0]))
+    for i, (begin, end) in enumerate(pairwise(X.indptr.tolist())):
+        columns, values = X.indices[begin:end], X.data[begin:end]
+        first, counts = by_column.indptr[columns], np.diff(by_column.indptr)[columns]
+        entry = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        x, z, row = np.repeat(values, counts), by_column.data[entry], by_column.indices[entry]
+        common = np.bincount(row, minlength=m)
+        size_x = np.abs(values).sum()
+        rest_x, rest_z = size_x - sums_by(row, np.abs(x), m), sizes_z - sums_by(row, np.abs(z), m)
+        cancelled = (common < end - begin) & (rest_x < _CANCELLED_SHARE * size_x)
+        if cancelled.any():
+            absent = np.ones((m, end - begin), dtype=np.bool_)
+            absent[row, np.repeat(np.arange(end - begin), counts)] = False
+            rest_x[cancelled] = absent[cancelled] @ np.abs(values)
+        if ((common < entries_z) & (rest_z < _CANCELLED_SHARE * sizes_z)).any():
+            others = np.ones(Z.shape[1])
+            others[columns] = 0.0
+            rest_z = over_rows(np.add, np.abs(Z.data) * others[Z.indices], Z)
+        out[i] = sums_by(row, term(x, z), m)
+        out[i] += np.where(common < end - begin, np.maximum(rest_x, 0.0), 0.0)
+        out[i] += np.where(common < entries_z, np.maximum(rest_z, 0.0), 0.0)
+    return out
+
+
+def _cdist(X: Floats, Z: Floats, metric: Literal["sqeuclidean", "cityblock"]) -> Floats:
+    from scipy.spatial.distance import cdist  # 0.1 s that a start without it need not wait for
+
+    return np.asarray(cdist(X, Z, metric))

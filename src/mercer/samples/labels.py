@@ -1,0 +1,341 @@
+"""Classes: labels and codes, ±1 targets, planes between classes, which class wins, and scikit-learn's layout of α.
+
+The code of a class is its place among the `classes_`. Two classes have one plane, with the second class on its positive
+side. More classes have a plane for each class against the rest, or one for each pair in the order 0 1, 0 2, …, 1 2, …,
+with the first of the two on its positive side (as in scikit-learn and LIBSVM).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from mercer.samples.arrays import Floats, Indices, rounded_sum, rounded_sums_by, sums_by
+from mercer.samples.checks import check_finite_targets, refuse_masked, single_column
+from mercer.samples.coefficient_table import Table
+
+REST = -1  # stands for all other classes as the second of a pair
+Pair = tuple[int, int]
+
+
+# --- labels as users give them ---------------------------------------------------------------------------------------
+
+
+def read_labels(y: Any) -> tuple[np.ndarray, Indices]:
+    """The classes in sorted order, and each sample's class as an index."""
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
+    several = "sklearn.multioutput.MultiOutputClassifier trains one of these machines for each output"
+    y = single_column(_plain(y), several)
+    small = _small_integers(y)
+    if small is not None:
+        return small
+    if y.dtype == object:
+        _check_objects(y.tolist())
+    if y.dtype.kind == "f":
+        check_finite_targets(y)
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"a classifier needs samples of at least 2 classes, but y has only 1 class: {classes.tolist()}"
+        )
+    return classes, codes
+
+
+def read_signs(y: Any) -> Floats:
+    """−1 and +1 of two labels, the larger one positive as in `SVC`; −1 and +1 stand for themselves, also alone."""
+    if y is None:
+        raise ValueError("y is None, but labels of two classes are needed")
+    given = single_column(_plain(y), "give one label for each sample")
+    if given.dtype.kind in "iuf" and len(given) and (np.abs(given) == 1).all():
+        return given.astype(np.float64)
+    if given.dtype.kind != "O" and len(given) and (given == given[0]).all():
+        raise ValueError(
+            f"y has only 1 label, {given[:1].tolist()[0]!r}, which does not tell its class; give labels of both, or −1 "
+            "and +1"
+        )
+    labels, codes = read_labels(given)
+    if len(labels) != 2:
+        raise ValueError(f"y must have labels of two classes, but it has {len(labels)}: {labels[:5].tolist()}")
+    return np.where(codes == 1, 1.0, -1.0)
+
+
+def trained_codes(classes: np.ndarray, y: Any) -> Indices:
+    """Each label's place among the classes that a machine was trained on, which classes of weight 0 are not."""
+    hint = " that were trained on; a class whose samples all had weight 0 is none of them: leave its samples out"
+    return codes_among(classes, y, hint)
+
+
+def codes_among(classes: np.ndarray, y: Any, hint: str = "") -> Indices:
+    """Each label's place among known classes, which may be in any order; `hint` ends the error about any other."""
+    y = column_or_1d(_plain(y), warn=True)
+    if y.dtype == object:
+        _check_objects(y.tolist())
+    check_classification_targets(y)
+    if y.dtype.kind != classes.dtype.kind and (y.dtype.kind in "UO") != (classes.dtype.kind in "UO"):
+        raise ValueError(f"y holds labels of dtype {y.dtype}, but the classes are {classes.tolist()}")
+    order = np.argsort(classes, kind="stable")
+    codes = order[np.minimum(np.searchsorted(classes, y, sorter=order), len(classes) - 1)]
+    unknown = np.flatnonzero(classes[codes] != y)
+    if len(unknown):
+        (label,) = y[unknown[:1]].tolist()
+        raise ValueError(f"y[{unknown[0]}]={label!r} is not one of the classes {classes.tolist()}{hint}")
+    return np.asarray(codes, dtype=np.intp)
+
+
+def known_classes(classes: Any, known: np.ndarray | None) -> np.ndarray:
+    """All classes, in sorted order, of samples that come in parts: the given ones, or those `known` from earlier parts.
+
+    A part need not contain every class, so the classes must be given with the first one.
+    """
+    if classes is None:
+        if known is None:
+            raise ValueError(
+                "classes must be passed on the first call to partial_fit: a chunk need not show all of them"
+            )
+        return known
+    given = np.unique(column_or_1d(np.asarray(classes)))
+    if len(given) < 2:
+        raise ValueError(f"a classifier needs at least 2 classes, but classes={given.tolist()}")
+    if known is not None and not np.array_equal(given, known):
+        raise ValueError(
+            f"`classes={given.tolist()}` is not the same as on last call to partial_fit: they differ from those of the "
+            f"first call, {known.tolist()}"
+        )
+    return given
+
+
+def class_weights(class_weight: Any, classes: np.ndarray, codes: Indices, weight: Floats) -> Floats:
+    """One positive factor per class; "balanced" gives every class the same total weight."""
+    mass = sums_by(codes, weight, len(classes))
+    if class_weight is None:
+        factor = np.ones(len(classes))
+    elif isinstance(class_weight, str) and class_weight == "balanced":
+        with np.errstate(divide="ignore"):
+            mass = rounded_sums_by(codes, weight, len(classes))
+            factor = rounded_sum(mass) / (len(classes) * mass)
+    elif isinstance(class_weight, dict):
+        known = {label: k for k, label in enumerate(classes.tolist())}
+        factor = np.ones(len(classes))
+        for label, value in class_weight.items():
+            if not (isinstance(value, Real) and 0.0 <= float(value) < np.inf):
+                raise ValueError(f"class_weight[{label!r}]={value!r} must be a number, finite and not negative")
+            if label in known:  # a part of the data, such as a fold, need not hold every class
+                factor[known[label]] = value
+    else:
+        raise ValueError(f"class_weight={class_weight!r} must be a dict from label to weight, 'balanced' or None")
+    for k, label in enumerate(classes.tolist()):
+        if not mass[k] * (factor[k] if mass[k] else 0.0) > 0:
+            raise ValueError(
+                f"class {label!r} has no sample with positive weight (all of them are zero), and a classifier needs "
+                "every class; give it weight or leave its samples out"
+            )
+    return factor
+
+
+def _plain(y: Any) -> Any:
+    """Labels of pandas' nullable types and numpy's strings as arrays that scikit-learn accepts, with equal values."""
+    refuse_masked(y, "y")
+    dtype: Any = getattr(y, "dtype", None)
+    if hasattr(dtype, "numpy_dtype") and hasattr(y, "isna") and not y.isna().any():  # not as floats
+        return y.to_numpy(dtype=dtype.numpy_dtype)
+    if getattr(dtype, "kind", "") == "T":
+        return y.astype(object)
+    if isinstance(y, (list, tuple)):
+        made = np.asarray(y)
+        if made.dtype.kind in "US":  # NumPy writes whatever stands among strings as a string: 1 as '1', NaN as 'nan'
+            _check_objects(np.array(y, dtype=object).ravel().tolist())
+        return made
+    return y
+
+
+def _check_objects(labels: list[Any]) -> None:
+    """Raise an error that names the first label that is missing, or of another type than the first, or not a string."""
+    missing = next((i for i, label in enumerate(labels) if label is None or _is_nan(label)), None)
+    if missing is not None:
+        raise ValueError(
+            f"Input y contains NaN or None: y[{missing}]={labels[missing]!r}; drop such samples, or give them a label"
+        )
+    kinds = {str if isinstance(label, str) else type(label) for label in labels}
+    if kinds <= {str}:
+        return
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    if str not in kinds:
+        raise ValueError(f"Unknown label type: y is an array of objects ({names}); give it a dtype, say y.astype(int)")
+    odd = next(i for i, label in enumerate(labels) if isinstance(label, str) != isinstance(labels[0], str))
+    raise ValueError(
+        f"y mixes label types ({names}), which have no common order: y[0]={labels[0]!r}, y[{odd}]={labels[odd]!r}; "
+        "use one type for all labels"
+    )
+
+
+def _is_nan(label: Any) -> bool:
+    """NaN, and pandas' NA and NaT, which equal nothing."""
+    return not isinstance(label, str) and (label == label) is not True
+
+
+def _small_integers(y: np.ndarray) -> tuple[np.ndarray, Indices] | None:
+    """Classes and codes by counting, if y holds a few small integers; sorting them takes as long as a linear fit."""
+    if y.dtype.kind not in "iu" or len(y) == 0:
+        return None
+    low = int(y.min())
+    span = int(y.max()) - low + 1
+    if not span < min(1000, len(y) // 2) or abs(low) > 2**62:
+        return None
+    place = y.astype(np.int64) - low
+    found = np.flatnonzero(np.bincount(place, minlength=span))
+    if len(found) < 2:
+        return None
+    codes = np.zeros(span, dtype=np.intp)
+    codes[found] = np.arange(len(found))
+    return (found + low).astype(y.dtype), codes[place]
+
+
+# --- one class against all others ------------------------------------------------------------------------------------
+
+
+def signs(codes: Indices, n_classes: int) -> Floats:
+    """±1 targets, one column per output: the second class against the first, or each of several against the rest.
+
+    Least squares, landmarks and kernel machines use the columns as they are. Machines that need one contiguous row per
+    output (LinearSVC, PegasosSVC) use ``np.ascontiguousarray(signs(codes, n_classes).T)``.
+    """
+    positive = np.array([1]) if n_classes == 2 else np.arange(n_classes)
+    return np.where(codes[:, None] == positive, 1.0, -1.0)
+
+
+def winner(values: Floats) -> Indices:
+    """The class with the largest score, the first one in a tie; of two classes, the second if f ≥ 0.
+
+    One score per sample (an array with one dimension, or with one column) means two classes.
+    """
+    if values.ndim == 1 or values.shape[1] == 1:
+        return (values.reshape(-1) >= 0).astype(np.intp)
+    return np.asarray(np.argmax(values, axis=1))
+
+
+# --- planes between classes ------------------------------------------------------------------------------------------
+
+
+def every_pair(n_classes: int) -> list[Pair]:
+    """One class against one, in the order of outputs, of `dual_coef_` and of LIBSVM's files."""
+    return list(combinations(range(n_classes), 2))
+
+
+def planes(n_classes: int, against_rest: bool) -> list[Pair]:
+    """The class on the positive side of each plane, and the one on the negative side or REST."""
+    if n_classes == 2:
+        return [(1, 0)]
+    return [(k, REST) for k in range(n_classes)] if against_rest else every_pair(n_classes)
+
+
+def n_planes(n_classes: int, against_rest: bool) -> int:
+    """How many of them there are."""
+    if n_classes == 2:
+        return 1
+    return n_classes if against_rest else n_classes * (n_classes - 1) // 2
+
+
+def between(pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
+    """Which samples a plane separates, and +1 for those of its first class, −1 for the others."""
+    first, second = pair
+    rows = np.flatnonzero((codes == first) | (codes == second) | (second == REST))
+    return rows, np.where(codes[rows] == first, 1.0, -1.0)
+
+
+def names_of(pair: Pair, labels: Any) -> tuple[Any, Any]:
+    """The labels on the positive and the negative side of a plane."""
+    first, second = pair
+    return labels[first], "the rest" if second == REST else labels[second]
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes, the pairs of them that are trained (first against second), and each class's factor on C."""
+
+    labels: np.ndarray
+    pairs: list[Pair]
+    factor: Floats
+
+    def sides(self, pair: Pair, codes: Indices) -> tuple[Indices, Floats]:
+        """Which of these samples a pair is about, and +1 for its first class, −1 for the second."""
+        return between(pair, codes)
+
+    def members(self, codes: Indices) -> list[Indices]:
+        """The samples of each class."""
+        ends = np.cumsum(np.bincount(codes, minlength=len(self.labels))).tolist()
+        order = np.argsort(codes, kind="stable")
+        return [order[begin:end] for begin, end in pairwise([0, *ends])]
+
+    def name(self, pair: Pair) -> str:
+        first, second = names_of(pair, self.labels)
+        return f"{first} against {second}"
+
+
+def wins(values: Floats, n_classes: int) -> Floats:
+    """How many pairs each class wins, from the decision values of every pair."""
+    ahead = np.ascontiguousarray((values > 0).T)  # so that each of hundreds of pairs is read from contiguous memory
+    won = np.zeros((n_classes, len(values)), dtype=np.int16)
+    begin = 0
+    for first in range(n_classes - 1):  # against every later class
+        own = ahead[begin : begin + n_classes - 1 - first]
+        won[first] += own.sum(axis=0, dtype=np.int16)
+        won[first + 1 :] += ~own
+        begin += len(own)
+    return won.T.astype(np.float64)
+
+
+def votes(values: Floats, n_classes: int) -> tuple[Floats, Floats]:
+    """How many pairs each class wins, and the sum of its decision values, from those of every pair."""
+    columns = np.ascontiguousarray(values.T)
+    confidence = np.zeros((n_classes, len(values)))
+    begin = 0
+    for first in range(n_classes - 1):
+        value = columns[begin : begin + n_classes - 1 - first]
+        confidence[first] += value.sum(axis=0)
+        confidence[first + 1 :] -= value
+        begin += len(value)
+    return wins(values, n_classes), confidence.T
+
+
+def scores(values: Floats, n_classes: int) -> Floats:
+    """Votes plus the confidence of each class, scaled to less than half a vote so that it only breaks ties."""
+    won, confidence = votes(values, n_classes)
+    return np.asarray(won + confidence / (3 * (np.abs(confidence) + 1)))
+
+
+# --- scikit-learn's and LIBSVM's layout of coefficients --------------------------------------------------------------
+# Vectors come class by class. For several classes one against one, a vector of class c has k − 1 coefficients: row r of
+# `dual_coef_` is that against the r-th of the other classes. Two classes, and one against the rest, have a row per
+# plane.
+
+
+def to_dual_coef(table: Table, codes: Indices, pairs: list[Pair], n_classes: int) -> Floats:
+    """`dual_coef_` from coefficients with a row for each vector and a column for each plane."""
+    if len(pairs) == 1 or pairs[0][1] == REST:
+        return np.asarray(table.toarray().T, order="C")
+    out = np.zeros((n_classes - 1, table.shape[0]))
+    first, second = np.array(pairs).T
+    vector, pair = table.rows, table.indices
+    against = np.where(codes[vector] == first[pair], second[pair] - 1, first[pair])
+    out[against, vector] = table.data
+    return out
+
+
+def plane_coefficients(dual_coef: Floats, n_support: Any, pairs: list[Pair], k: int) -> Floats:
+    """The coefficient of every vector in plane k, from `dual_coef_` and the number of vectors of each class."""
+    first, second = pairs[k]
+    if len(pairs) == 1 or second == REST:
+        return np.asarray(dual_coef[k])
+    codes = np.repeat(np.arange(len(n_support)), n_support)
+    beta = np.zeros(len(codes))
+    beta[codes == first] = dual_coef[second - 1, codes == first]
+    beta[codes == second] = dual_coef[first, codes == second]
+    return beta

@@ -1,0 +1,402 @@
+"""Blocks of vectors, dense or CSR: float64 rows, products, lengths, read-only views, used columns, extreme sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercer.samples.arrays import (
+    Flags,
+    Floats,
+    Indices,
+    Samples,
+    freeze,
+    is_sparse,
+    moments,
+    n_samples,
+    physical_memory,
+)
+from mercer.samples.engine import PlacedSamples, placed
+
+# A block of CSR rows is made dense for a product if its dense form is at most this large, and more than this share of
+# its entries is stored: at 5 % of 1,000 × 1,000 entries both forms take as long, at 20 % the dense one half as long.
+_DENSE_BYTES = 32 << 20
+_DENSE_SHARE = 0.05
+
+
+def as_matrix(X: Samples) -> Samples:
+    """A 2-D float32 or float64 array, or a canonical CSR matrix; X itself if it is one of these, or an engine's."""
+    X = placed(X)
+    if isinstance(X, PlacedSamples):
+        return X
+    if is_sparse(X):
+        return _as_csr(X)
+    X = np.asarray(X)
+    if X.dtype not in (np.float64, np.float32):
+        X = _as_numbers(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"samples must be the rows of a two-dimensional array, but the shape is {X.shape}; "
+            "reshape(-1, 1) makes one feature of a list of numbers, reshape(1, -1) one sample"
+        )
+    return X
+
+
+def _as_csr(X: Samples) -> Samples:
+    X = X.tocsr()
+    if X.dtype not in (np.float64, np.float32):
+        X = X.astype(np.float64)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _as_numbers(X: Samples) -> Samples:
+    try:
+        if X.dtype.kind not in "biufO":
+            raise TypeError
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"this kernel compares vectors of real numbers, not {X.dtype}; for strings there is Spectrum, and "
+            "FromFunction(f, accepts='sequences')"
+        ) from None
+
+
+def check_same_width(X: Samples, Z: Samples) -> None:
+    """X and Z must have the same features."""
+    if X.shape[1] != Z.shape[1]:
+        raise ValueError(
+            f"samples with {X.shape[1]} features cannot be compared with samples with {Z.shape[1]} features"
+        )
+
+
+def dot(X: Samples, Z: Samples) -> Floats:
+    """The matrix ⟨x_i, z_j⟩ in float64, C-ordered."""
+    check_same_width(X, Z)
+    X, Z = narrowed(widened(X), widened(Z))
+    if is_sparse(X) and is_sparse(Z) and _is_crowded(Z):
+        Z = Z.toarray()
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = X @ Z.T
+    return np.ascontiguousarray(dense(product))
+
+
+def _is_crowded(Z: Samples) -> bool:
+    """Whether a CSR block is so small and full that products with its dense form are faster."""
+    entries = Z.shape[0] * Z.shape[1]
+    return bool(8 * entries <= _DENSE_BYTES and Z.nnz > _DENSE_SHARE * entries)
+
+
+def widened(X: Samples) -> Samples:
+    """X in float64; X itself if it is float64 already."""
+    return X if X.dtype == np.float64 else X.astype(np.float64)
+
+
+def dense(X: Samples) -> Samples:
+    """X as an array."""
+    return X.toarray() if is_sparse(X) else X
+
+
+def combined(weights: Floats, Z: Samples) -> Floats:
+    """Σ_j weights_ij z_j in float64."""
+    return np.asarray(weights @ widened(Z), dtype=np.float64)
+
+
+def weighted_differences(weights: Floats, X: Samples, Z: Samples) -> Floats:
+    """Σ_j weights_ij (x_i − z_j); from the differences themselves for arrays, which need not cancel."""
+    check_same_width(X, Z)
+    if is_sparse(X) or is_sparse(Z):
+        return np.asarray(weights.sum(axis=1)[:, None] * dense(widened(X)) - combined(weights, Z))
+    out = np.zeros(X.shape)
+    for i, rows, x, z in row_and_rows(X, Z):
+        out[i] += weights[i, rows] @ (x - z)
+    return out
+
+
+def row_and_rows(X: Samples, Z: Samples) -> Iterator[tuple[int, slice, Floats, Floats]]:
+    """Every row of X with about a megabyte of rows of Z at a time: i, which rows of Z, and both as float64 arrays."""
+    for rows in pieces(Z.shape[0], X.shape[1]):
+        z = widened(dense(Z[rows]))
+        for i in range(X.shape[0]):
+            yield i, rows, widened(dense(X[i : i + 1]))[0], z
+
+
+def row_by_row(function: Callable[[Floats, Floats], Floats], X: Samples, Z: Samples) -> Floats:
+    """The matrix whose row i is function(x_i, Z), of as many rows of Z at a time; overflow is the caller's."""
+    check_same_width(X, Z)
+    out = np.empty((X.shape[0], Z.shape[0]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i, rows, x, z in row_and_rows(X, Z):
+            out[i, rows] = function(x, z)
+    return out
+
+
+def column_spreads(X: Samples) -> Floats:
+    """The standard deviation of every column, or of a CSR matrix of every column that is not empty."""
+    if isinstance(X, PlacedSamples) or not is_sparse(X):
+        return moments(X)[1]
+    X, _ = narrowed(X, X)
+    square = np.asarray(X.multiply(X).mean(axis=0)).ravel() - np.asarray(X.mean(axis=0)).ravel() ** 2
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+
+def smallest_entry(X: Samples) -> float:
+    """The smallest stored entry; 0 if there is none."""
+    if isinstance(X, PlacedSamples):
+        return X.extremes()[0]
+    entries = X.data if is_sparse(X) else X
+    return float(entries.min()) if entries.size else 0.0
+
+
+def squared_lengths(X: Samples) -> Floats:
+    """‖x_i‖² in float64, without a float64 copy of all of X."""
+    if isinstance(X, PlacedSamples):
+        return X.squared_lengths()
+    out = np.empty(X.shape[0])
+    with np.errstate(over="ignore"):
+        for rows in strips(X):
+            block = widened(X[rows])
+            if is_sparse(block):
+                out[rows] = over_rows(np.add, block.data**2, block)
+            else:
+                out[rows] = np.einsum("ij,ij->i", block, block)
+    return out
+
+
+def nonzero_rows(X: Samples) -> Flags:
+    """Which rows have an entry other than 0."""
+    out = np.empty(X.shape[0], dtype=np.bool_)
+    for rows in strips(X):
+        block = X[rows]
+        out[rows] = (
+            over_rows(np.maximum, np.abs(block.data), block) != 0 if is_sparse(block) else (block != 0).any(axis=1)
+        )
+    return out
+
+
+def over_rows(reduce: np.ufunc, values: Floats, X: Samples) -> Floats:
+    """A sum or maximum over each row of a CSR matrix, of one value per stored entry; 0 for an empty row."""
+    out = np.zeros(X.shape[0])
+    filled = np.flatnonzero(np.diff(X.indptr))
+    if len(filled):
+        out[filled] = reduce.reduceat(values, X.indptr[filled])
+    return out
+
+
+def unit_rows(X: Samples) -> Samples:
+    """Rows scaled to length 1, in float64; zero rows stay zero. Squares neither overflow nor underflow."""
+    X = widened(X)
+    if is_sparse(X):
+        per_row = np.diff(X.indptr)
+        data = X.data / np.repeat(_or_one(over_rows(np.maximum, np.abs(X.data), X)), per_row)
+        data /= np.repeat(_or_one(np.sqrt(over_rows(np.add, data**2, X))), per_row)
+        return with_data(X, data)
+    X = X / _or_one(np.abs(X).max(axis=1, initial=0.0))[:, None]
+    X /= _or_one(np.sqrt(np.einsum("ij,ij->i", X, X)))[:, None]
+    return X
+
+
+def _or_one(lengths: Floats) -> Floats:
+    return np.where(lengths > 0, lengths, 1.0)
+
+
+def with_data(X: Samples, data: Floats) -> Samples:
+    """A CSR matrix with the pattern of X and other values."""
+    made = type(X)((data, X.indices, X.indptr), shape=X.shape, copy=False)
+    made.has_canonical_format = True
+    return made
+
+
+def strips(X: Samples) -> Iterator[slice]:
+    """Ranges of rows whose entries take about a megabyte in float64."""
+    return pieces(X.shape[0], width(X))
+
+
+def pieces(n: int, width: int) -> Iterator[slice]:
+    """Ranges of n rows of `width` numbers that take about a megabyte: they stay in the second-level cache."""
+    step = max(1, (1 << 20) // (8 * max(1, width)))
+    for start in range(0, n, step):
+        yield slice(start, min(n, start + step))
+
+
+def width(X: Samples) -> int:
+    """The number of entries in a row; for a CSR matrix, the average number of stored ones."""
+    return 1 + X.nnz // max(1, X.shape[0]) if is_sparse(X) else max(1, int(X.shape[1]))
+
+
+def read_only(X: Samples) -> Samples:
+    """Samples in float64 for a user's function; writing to them is an error."""
+    if is_sparse(X):
+        X = widened(X)
+        parts = tuple(part.view() for part in (X.data, X.indices, X.indptr))
+        return freeze(type(X)(parts, shape=X.shape, copy=False))
+    if isinstance(X, np.ndarray):
+        return freeze((widened(X) if X.dtype == np.float32 else X).view())
+    return list(X)
+
+
+def call(function: Callable[..., Any], *blocks: Samples) -> Any:
+    """The result of a user's function of blocks of samples, which it cannot change.
+
+    Some compiled code asks for writable memory although it only reads (Cython's memoryviews, as in scikit-learn's
+    chi2_kernel). It gets copies.
+    """
+    try:
+        return function(*map(read_only, blocks))
+    except ValueError as error:
+        if "buffer source array is read-only" not in str(error):
+            raise
+    return function(*(read_only(block).copy() for block in blocks))
+
+
+def numbers_of(function: Callable[[Samples], ArrayLike], X: Samples) -> Floats:
+    """One number for each sample, as a user's function gives them."""
+    values = np.asarray(call(function, X))
+    n = n_samples(X)
+    if values.shape != (n,) or values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        raise ValueError(
+            f"the function {name_of(function)} must give one finite number per sample: an array of shape ({n},), not "
+            f"{values.dtype} of shape {values.shape}"
+        )
+    return values.astype(np.float64)
+
+
+def name_of(function: object) -> str:
+    """The name of a user's function, for messages."""
+    return str(getattr(function, "__qualname__", None) or repr(function))
+
+
+# Hashed text has a million columns and more, of which a few thousand rows use a small part. Such data are taken by the
+# columns that they use, renumbered, so that nothing takes memory for columns that are empty.
+#
+# A table with an element per column is made if it has at most this many elements per stored entry. Looking up in it
+# takes a tenth of the time that sorting and searching take.
+_COLUMNS_PER_ENTRY = 4
+
+
+def used_columns(*matrices: Samples) -> Indices:
+    """The columns in which some of these CSR matrices has an entry, in ascending order."""
+    indices = matrices[0].indices if len(matrices) == 1 else np.concatenate([X.indices for X in matrices])
+    d = matrices[0].shape[1]
+    if d <= _COLUMNS_PER_ENTRY * len(indices):
+        used = np.zeros(d, dtype=bool)
+        used[indices] = True
+        return np.flatnonzero(used)
+    return np.unique(indices).astype(np.intp, copy=False)
+
+
+def places_among(used: Indices, indices: NDArray[np.integer[Any]], d: int) -> NDArray[np.int32]:
+    """The place of each of these columns, of d, among the used ones; one past the last for a column that is not used.
+
+    The order of columns stays the same.
+    """
+    if d <= _COLUMNS_PER_ENTRY * len(indices):
+        table = np.full(d, len(used), dtype=np.int32)
+        table[used] = np.arange(len(used), dtype=np.int32)
+        return np.asarray(table[indices])
+    places = np.searchsorted(used, indices).astype(np.int32)
+    known = np.append(used, -1)[places] == indices
+    return np.where(known, places, np.int32(len(used)))
+
+
+def narrowed(X: Samples, Z: Samples) -> tuple[Samples, Samples]:
+    """Two matrices without the columns that are empty in both, if both are CSR and have more columns than entries."""
+    if not (is_sparse(X) and is_sparse(Z) and X.shape[1] > X.nnz + Z.nnz):
+        return X, Z
+    used = used_columns(X) if X is Z else used_columns(X, Z)
+    x = _in_places(X, used)
+    return x, x if X is Z else _in_places(Z, used)
+
+
+def without_empty_columns(X: Samples) -> tuple[Samples, Indices | None]:
+    """X by the columns it uses, and which these are, if it is CSR with more columns than entries; else X and None.
+
+    What is found for these is given to `over_all_columns` in the end, so that a weight for every column must have room.
+    """
+    if isinstance(X, PlacedSamples) or not (is_sparse(X) and X.shape[1] > X.nnz):
+        return X, None
+    expect_room(X.shape[1])
+    used = used_columns(X)
+    return _in_places(X, used), used
+
+
+def expect_room(d: int, numbers: int = 1) -> None:
+    """MemoryError where `numbers` for each of d columns are more than this computer can hold.
+
+    To try is no answer: many systems promise any memory, and end the process that uses it.
+    """
+    needed, present = 8.0 * numbers * d, physical_memory()
+    if needed > present:
+        raise MemoryError(
+            f"X has {d:,} columns, for which weights need {needed / 1e9:.0f} GB, but this computer has "
+            f"{present / 1e9:.0f} GB; number the features that occur anew, or hash them into fewer columns"
+        )
+
+
+def over_all_columns(W: Floats, used: Indices | None, d: int) -> Floats:
+    """Numbers for the used columns, in the last axis, as numbers for all d columns; those of the others are zero."""
+    if used is None:
+        return W
+    wide = np.zeros((*W.shape[:-1], d))
+    wide[..., used] = W
+    return wide
+
+
+def _in_places(X: Samples, used: Indices) -> Samples:
+    indices = places_among(used, X.indices, X.shape[1])
+    made = type(X)((X.data, indices, X.indptr), shape=(X.shape[0], len(used)), copy=False)
+    made.has_canonical_format = X.has_canonical_format
+    return made
+
+
+# Entries whose squares leave float64, below 10⁻¹⁵⁴ or above 10¹⁵⁴ or nearly so, are scaled by powers of two, which is
+# exact. Where all entries are of an ordinary size nothing is done.
+#
+# Of entries that are 0 or of a size between these, differences are 0 or at least 2⁻⁴³³, since they have 53 digits: no
+# square, sum of squares or product of two is lost.
+_SMALLEST, _LARGEST = 2.0**-380, 2.0**380
+
+
+def ordinary(*samples: Samples) -> bool:
+    """Whether squares and products of all entries, and squares of their differences, are numbers of full precision."""
+    return all(_is_ordinary(X) for X in samples)
+
+
+def _is_ordinary(X: Samples) -> bool:
+    if X.dtype == np.float32:  # all of whose numbers are
+        return True
+    if is_sparse(X):
+        return _are_ordinary(X.data)
+    return all(_are_ordinary(X[rows]) for rows in strips(X))
+
+
+def _are_ordinary(entries: Floats) -> bool:
+    sizes = np.abs(entries)
+    return not (((sizes < _SMALLEST) & (sizes != 0)) | (sizes > _LARGEST)).any()
+
+
+def exponents(X: Samples) -> Indices:
+    """For each row the e with 2^(e−1) ≤ max |x| < 2^e; 0 for a row of zeros."""
+    largest = over_rows(np.maximum, np.abs(X.data), X) if is_sparse(X) else np.abs(X).max(axis=1, initial=0.0)
+    return np.asarray(np.frexp(largest)[1], dtype=np.intp)
+
+
+def times_power(X: Samples, exponent: int | Indices) -> Samples:
+    """X · 2^exponent, with one exponent or one for each row."""
+    if not is_sparse(X):
+        return np.ldexp(X, np.broadcast_to(np.reshape(exponent, (-1, 1)), X.shape))
+    per_entry = np.repeat(np.broadcast_to(exponent, X.shape[0]), np.diff(X.indptr))
+    return with_data(X, np.ldexp(X.data, per_entry))
+
+
+def length_of_differences(X: Samples, Z: Samples) -> Floats:
+    """‖x_i − z_i‖ of pairs of rows, whatever their size."""
+    difference = dense(X) - dense(Z)
+    exponent = exponents(difference)
+    difference = times_power(difference, -exponent)
+    return np.asarray(np.ldexp(np.sqrt(np.einsum("ij,ij->i", difference, difference)), exponent))

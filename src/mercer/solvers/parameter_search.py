@@ -1,0 +1,69 @@
+"""Gradient search of a kernel's parameters, and of other positive numbers, for whatever has derivatives by them.
+
+The search is in the logarithms of the parameters, by L-BFGS-B: a local maximum may be found, and the start is never
+left for a smaller value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+from sklearn.base import clone
+
+from mercer.kernels.kernel import Kernel
+from mercer.runtime.parameters import integer
+from mercer.samples.arrays import Floats
+
+# From a kernel and the other numbers to what is to be large, and its derivatives by their names.
+Climbed = Callable[[Kernel, dict[str, float]], tuple[float, Mapping[str, Any]]]
+# No logarithm of a parameter moves farther than this: a factor of 10⁸, beyond which k is one number to rounding.
+_FARTHEST = 8 * math.log(10.0)
+
+
+def climb(
+    value: Climbed, kernel: Kernel, others: dict[str, float], names: Sequence[str] | None, max_iter: int
+) -> tuple[Kernel, dict[str, float]]:
+    """The kernel and the other numbers with the largest value that was found, changing the `names` (None: all that
+    are positive numbers and have a derivative)."""
+    integer("max_iter", max_iter, 1, "the number of steps")
+    start, slopes = value(kernel, others)
+    known = {**kernel.get_params(), **others}
+    free = [
+        name
+        for name in slopes
+        if isinstance(known.get(name), Real) and not isinstance(known[name], bool) and known[name] > 0
+    ]
+    chosen = free if names is None else list(names)
+    if not chosen or any(name not in free for name in chosen):
+        raise ValueError(f"names={chosen!r} must be some of {free}, the parameters that are positive numbers")
+
+    def at(logs: Floats) -> tuple[Kernel, dict[str, float]]:
+        values = dict(zip(chosen, np.exp(logs).tolist(), strict=True))
+        numbers = {name: values.pop(name, number) for name, number in others.items()}
+        return clone(kernel).set_params(**values), numbers
+
+    best = (start, np.log([known[name] for name in chosen]))
+    # Between bounds the first step is as long as the gradient, which so is no longer than 1.
+    unit = max(1.0, math.hypot(*(known[name] * slopes[name] for name in chosen)))
+
+    def down(logs: Floats) -> tuple[float, Floats]:
+        nonlocal best
+        try:
+            found, gradient = value(*at(logs))
+            if not math.isfinite(found):
+                raise FloatingPointError("no number")
+        except (ValueError, FloatingPointError):  # beyond what rounding can factor, or beyond all numbers
+            return 1e6 * (1.0 + abs(start)) / unit, np.zeros_like(logs)  # finite, or the line search would give up
+        if found > best[0]:
+            best = (found, logs.copy())
+        return -found / unit, -np.exp(logs) * np.array([gradient[name] for name in chosen]) / unit
+
+    limits = [(log - _FARTHEST, log + _FARTHEST) for log in best[1].tolist()]
+    options: Any = {"maxiter": max_iter, "gtol": 1e-5 / unit}
+    optimize.minimize(down, best[1], jac=True, method="L-BFGS-B", bounds=limits, options=options)
+    return (kernel, others) if best[0] <= start else at(best[1])

@@ -1,0 +1,400 @@
+"""Kernels of our own in Triton, on a GPU or in Triton's interpreter, against float64 arithmetic of torch.
+
+TRITON_INTERPRET=1 python -m pytest tests/places/engines/test_torch_fused.py     needs triton, and numpy < 2.4
+"""
+
+import importlib.util
+import itertools
+import os
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer.kernels import Gaussian
+from mercer.places.gram import Variables
+from mercer.places.host.blocks import INNER_STEPS, BlockSize, take_rounds
+from mercer.problems.dual_problem import DualProblem
+from mercer.solvers.dual import certified
+
+torch = pytest.importorskip("torch", reason="torch is not installed: python -m pip install 'mercer[torch]'")
+from mercer.places.torch import ENGINE, device_rounds, fused, stored  # noqa: E402  # after the skip without torch
+from mercer.places.torch import field as torch_field  # noqa: E402  # after the skip without torch
+from mercer.places.torch import gram as torch_gram  # noqa: E402  # after the skip without torch
+from mercer.places.torch.device_rounds import DeviceRounds, OfStored  # noqa: E402  # after the skip without torch
+from mercer.places.torch.formula import Formula  # noqa: E402  # after the skip without torch
+from mercer.places.torch.numbers import floats  # noqa: E402  # after the skip without torch
+from mercer.places.torch.rounds import Chooser, add_rows  # noqa: E402  # after the skip without torch
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
+HERE = "cpu" if INTERPRETED else "cuda"
+if not importlib.util.find_spec("triton") or not (INTERPRETED or torch.cuda.is_available()):
+    pytest.skip("needs Triton, and a GPU or TRITON_INTERPRET=1", allow_module_level=True)
+if not INTERPRETED:
+    pytestmark = pytest.mark.cuda
+
+
+@pytest.fixture(autouse=True)
+def where():
+    with mercer.config_context(device="torch-cpu" if INTERPRETED else "cuda"):
+        yield
+
+
+def data(n, d, seed=0):
+    return torch.tensor(np.random.default_rng(seed).normal(size=(n, d)), device=HERE)
+
+
+def prepared(X, kernel, dtype):
+    return Formula.of(kernel, X, fuses=True).rows(X, dtype).parts[0]
+
+
+def truth(x, x_norms, z, z_norms):
+    """K of prepared rows in float64."""
+    t = x.double() @ z.double().T - x_norms.double()[:, None] - z_norms.double()
+    return torch.exp2(t.clamp(max=0.0))
+
+
+@pytest.mark.parametrize("d", [3, 40, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("outputs", [0, 1, 3, 17])
+def test_sums_are_those_of_float64(d, dtype, outputs):
+    X, Z = data(150, d), data(130, d, seed=1)
+    left, right = (prepared(rows, Gaussian(0.3 / d), dtype) for rows in (X, Z))
+    weights = data(130, outputs or 1, seed=2)
+    single = dtype == torch.float32
+    if outputs and not fused.adds_several(left[0], outputs):
+        pytest.skip("left to torch")
+    found = fused.sums(*left, *right, weights if outputs else weights[:, 0])
+    wanted = truth(*left, *right) @ weights
+    assert found.dtype == torch.float64
+    wanted = wanted if outputs else wanted[:, 0]
+    np.testing.assert_allclose(found.cpu(), wanted.cpu(), atol=2e-5 if single else 1e-12)
+
+
+def test_sums_of_solvers_have_float32_weights():
+    for d in (20, 100):
+        left, right = (prepared(data(n, d, n), Gaussian(0.3 / d), torch.float32) for n in (70, 90))
+        weights = data(90, 1, seed=2)[:, 0].float()
+        wanted = truth(*left, *right) @ weights.double()
+        np.testing.assert_allclose(fused.sums(*left, *right, weights).cpu(), wanted.cpu(), atol=1e-5)
+
+
+def test_sums_of_predictions_may_cancel():
+    """All values are 1, and float64 weights are added up as such."""
+    for d, outputs in ((6, 0), (70, 0), (6, 5)):
+        rows = prepared(torch.zeros((200, d), device=HERE), Gaussian(0.01), torch.float32)
+        weights = 1e6 * data(200, outputs or 1)
+        weights -= weights.mean(dim=0)
+        weights = weights if outputs else weights[:, 0]
+        assert float(fused.sums(*rows, *rows, weights).abs().max()) < 1e-7
+
+
+@pytest.mark.parametrize("outputs", [1, 3, 70])
+@pytest.mark.parametrize("d", [6, 80])
+def test_predictions_by_our_own_kernels(d, outputs):
+    X, V = data(140, d).float(), data(90, d, seed=1).float()
+    C = data(90, outputs, seed=2).cpu().numpy()
+    kernel = 2.5 * Gaussian(0.5 / d)
+    evaluation = ENGINE.evaluation(kernel, ENGINE.samples(V), C, None)
+    assert evaluation._formula.fuses
+    wanted = kernel(X.double().cpu().numpy(), V.double().cpu().numpy()) @ C
+    out = np.ones((140, outputs))
+    evaluation.add(out, ENGINE.samples(X), 1)
+    np.testing.assert_allclose(out - 1, wanted, atol=5e-5)
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def there(values, dtype=torch.float64):
+    return torch.tensor(np.asarray(values), dtype=dtype, device=HERE)
+
+
+def box_problem(n, seed=0, d=0.0):
+    """A C-SVC with bounds of several sizes."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, 3)), np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    C = rng.uniform(0.5, 2.0, n)
+    same = np.zeros(n, dtype=np.int32)
+    problem = DualProblem(y, np.minimum(0, C * y), np.maximum(0, C * y), np.full(n, d), np.arange(n), same, np.zeros(1))
+    return problem, Gaussian(0.5)(X)
+
+
+def stored_rounds(problem, K):
+    fixed = (problem.p, problem.lower, problem.upper, problem.d)
+    return DeviceRounds(OfStored(there(K, torch.float32)), fixed, None, there([0.0]), keeps_crowded=True)
+
+
+def run(rounds, beta, u, tol, deadline=np.inf, size=16):
+    """Rounds with blocks of a size that stays: the steps, and the violation before the last round."""
+    rounds.start(beta, u)
+    return take_rounds(rounds, BlockSize(size, size), tol, 10**6, deadline)
+
+
+def dual(problem, K, beta):
+    return problem.p @ beta - 0.5 * beta @ (K[np.ix_(problem.row, problem.row)] @ beta) - 0.5 * problem.d @ beta**2
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_a_block_has_both_ends_and_nobody_twice(twins):
+    n, rng = 300, np.random.default_rng(3)
+    p, beta, u = rng.normal(size=n), rng.uniform(-1, 1, n), rng.normal(size=n // 2 if twins else n)
+    beta[rng.random(n) < 0.4], beta[rng.random(n) < 0.3] = -1.0, 1.0
+    row = np.arange(n) % (n // 2) if twins else np.arange(n)
+    fixed = [there(np.append(values, 0.0)) for values in (p, -np.ones(n), np.ones(n), np.full(n, 0.1))]
+    chooser = Chooser(*fixed, there(np.append(row, 0), torch.int64) if twins else None)
+    chooser.resize(32)
+    kept = rng.permutation(n)[:12]
+    chooser._old[:12] = there(kept, torch.int32)
+    chooser._kept[there(kept, torch.int64)] = 1
+    rows = chooser.choose(there(np.append(beta, 0.0)), there(u)).cpu().numpy()
+    J = chooser._block.cpu().numpy()
+    h = p - u[row] - 0.1 * beta
+    top, low = h[beta < 1].max(), -h[beta > -1].min()
+    np.testing.assert_array_equal(chooser.told[:2].cpu(), [top, low])
+    real = J[n > J]
+    assert len(np.unique(real)) == len(real)
+    np.testing.assert_array_equal(J[16:28], kept)
+    assert (J[28:] == n).all()
+    np.testing.assert_array_equal(rows[n > J], row[real])
+    up, down = J[:8], J[8:16]
+    for g in range(8):  # the worst of a part of all variables that is not kept, if a step could choose it
+        part = np.setdiff1d(np.arange(38 * g, min(n, 38 * (g + 1))), kept)
+        grow, fall = part[beta[part] < 1], part[beta[part] > -1]
+        first, last = grow[np.argmax(h[grow])], fall[np.argmin(h[fall])]
+        assert up[g] == (first if h[first] > -low else n)
+        assert down[g] == (last if h[last] < top and last != up[g] else n)
+
+
+@pytest.mark.parametrize("d", [0.0, 0.3])
+def test_rounds_reach_the_optimum_of_a_stored_matrix(d, monkeypatch):
+    reads, looks, take = [], [], DeviceRounds.rounds
+    monkeypatch.setattr(device_rounds, "floats", lambda values: reads.append(len(values)) or floats(values))
+    monkeypatch.setattr(DeviceRounds, "rounds", lambda *asked: looks.append(asked[1]) or take(*asked))
+    problem, K = box_problem(24, d=d)
+    K = K.astype(np.float32).astype(np.float64)
+    rounds = stored_rounds(problem, K)
+    beta, u = np.zeros(24), np.zeros(24)
+    taken, violation = run(rounds, beta, u, 1e-2)
+    assert taken > 0
+    assert violation <= 1e-2
+    assert not rounds.over
+    assert reads == [5] * len(looks) + [25, 24]  # five numbers for up to eight rounds; β and u at the end
+    np.testing.assert_allclose(u, K @ beta, atol=1e-12)
+    assert abs(beta.sum()) < 1e-12
+    assert (beta >= problem.lower).all()
+    assert (beta <= problem.upper).all()
+    h = problem.p - K @ beta - problem.d * beta
+    assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
+    assert rounds._gained == pytest.approx(dual(problem, K, beta), rel=1e-3)
+
+
+def test_numbers_that_are_lost_end_rounds():
+    problem, K = box_problem(24)
+    K[3, 5] = K[5, 3] = np.nan
+    rounds = stored_rounds(problem, K)
+    run(rounds, np.zeros(24), np.zeros(24), 1e-2)
+    assert rounds.over
+    assert rounds.rounds(1, 16, 0.3, 5e-3, INNER_STEPS) is None
+
+
+def test_the_loop_decides_how_large_blocks_are(monkeypatch):
+    """Free variables crowd a block of 16, and it is doubled; a device whose blocks end there leaves larger ones."""
+    problem, K = box_problem(40, seed=2)
+    problem = replace(problem, lower=20 * problem.lower, upper=20 * problem.upper)  # so that most are free
+    monkeypatch.setattr(device_rounds, "_LARGEST", 32)
+    fixed, source = (problem.p, problem.lower, problem.upper, problem.d), OfStored(there(K, torch.float32))
+    for stays in (False, True):
+        rounds, block = DeviceRounds(source, fixed, None, there([0.0]), keeps_crowded=stays), BlockSize(16, 64)
+        rounds.start(beta := np.zeros(40), u := np.zeros(40))
+        _, violation = take_rounds(rounds, block, 0.1, 10**6)
+        assert block.size == 64
+        assert block.share < 0.3
+        assert rounds._chooser.size == 32
+        assert rounds.over != stays
+        assert (violation <= 0.1) == stays
+        np.testing.assert_allclose(u, K.astype(np.float32).astype(float) @ beta, atol=1e-9)
+
+
+def test_a_variable_that_is_on_both_sides_is_chosen_once():
+    n = 8  # one in each part
+    fixed = [there(np.append(values, 0.0)) for values in (np.arange(8.0), -np.ones(n), np.ones(n), np.zeros(n))]
+    chooser = Chooser(*fixed, None)
+    chooser.resize(32)
+    chooser.choose(there(np.zeros(n + 1)), there(np.zeros(n)))
+    np.testing.assert_array_equal(chooser._block.cpu(), [n, *range(1, 8), 0, *[n] * 23])
+
+
+def test_half_of_a_block_is_kept_and_all_of_it_in_a_larger_one():
+    problem, K = box_problem(30)
+    rounds = stored_rounds(problem, K)
+    chooser, source = rounds._chooser, rounds._source
+    chooser.resize(16)
+    beta, u = there(np.zeros(31)), there(np.zeros(30))
+    for _ in range(2):
+        rows = chooser.choose(beta, u)
+        before = beta.cpu().numpy().copy()
+        change = chooser.step(source.block(rows), beta, u, 0.5, 1e-2, INNER_STEPS)
+        source.add(u, rows, change, chooser.moved)
+        last, b = chooser._block.cpu().numpy().copy(), beta.cpu().numpy()
+        places, count = (found.cpu().numpy() for found in chooser.moved)
+        np.testing.assert_array_equal(places[: count[0]], np.flatnonzero(b[last] != before[last]))
+        np.testing.assert_allclose(u.cpu(), K @ b[:30], atol=1e-6)
+        free = (b < np.append(problem.upper, 0.0)) & (b > np.append(problem.lower, 0.0))
+        order = last[np.argsort(~free[last], kind="stable")]
+        np.testing.assert_array_equal(chooser._old.cpu(), order[:8])
+        np.testing.assert_array_equal(np.flatnonzero(chooser._kept[:30].cpu()), np.unique(order[:8][order[:8] < 30]))
+        assert chooser.told[4] == free[last].sum()
+    chooser.resize(32)
+    chooser.choose(beta, u)
+    np.testing.assert_array_equal(chooser._block.cpu().numpy()[16:], last)
+    real = chooser._block[chooser._block < 30].cpu().numpy()
+    assert len(np.unique(real)) == len(real)
+
+
+@pytest.mark.parametrize("m", [1, 70])
+def test_rows_of_a_stored_matrix_are_added_up_in_float64(m):
+    K, rows, weights = data(130, 130).float(), there(np.arange(m) * 3 % 130, torch.int64), data(m, 1, seed=4)[:, 0]
+    out = data(130, 1, seed=5)[:, 0]
+    wanted = out + weights @ K[rows].double()
+    add_rows(out, K, rows, weights)
+    np.testing.assert_allclose(out.cpu(), wanted.cpu(), atol=1e-13)
+
+
+@pytest.mark.parametrize("count", [0, 1, 65, 70])
+def test_only_rows_that_moved_are_added_up(count):
+    """What stands behind them is not read: it may be anything."""
+    K, rows, weights = data(130, 130).float(), there(np.arange(70) * 3 % 130, torch.int64), data(70, 1, seed=4)[:, 0]
+    moved = np.random.default_rng(count).permutation(70)
+    some = there(moved[:count], torch.int64)
+    places = there(np.append(moved[:count], np.full(70 - count, 10**6)), torch.int32), there([count], torch.int32)
+    out = torch.zeros(130, dtype=torch.float64, device=HERE)
+    add_rows(out, K, rows, weights, places)
+    np.testing.assert_allclose(out.cpu(), (weights[some] @ K[rows[some]].double()).cpu(), atol=1e-13)
+    for d in (5, 70):
+        X = data(130, d, seed=d).float()
+        x, norms = Formula.of(Gaussian(0.5 / d), X, fuses=True).rows(X, torch.float32).parts[0]
+        parts = x, norms, x[:70], norms[:70], weights.float()
+        wanted = fused.sums(x, norms, x[some], norms[some], weights.float()[some])
+        np.testing.assert_allclose(fused.sums(*parts, places).cpu(), wanted.cpu(), atol=1e-5)
+
+
+def test_steps_on_a_stored_matrix(monkeypatch):
+    """On the device, and by the core where rounds there have not ended it."""
+    monkeypatch.setattr(stored, "_FEWEST_ROWS", 10)
+    problem, K = box_problem(20, seed=1)
+    table = stored.TorchRounded(there(K, torch.float32))
+    box = Variables(problem.p, problem.lower, problem.upper, problem.d, problem.group)
+    values = table.values.astype(np.float64)
+    for most in (1, 10**6):
+        beta, u = np.zeros(20), np.zeros(20)
+        taken, reason = table.steps(box, beta, u, 1e-2, most, 100.0)
+        assert reason == ("max_steps" if most == 1 else "converged")
+        assert taken >= 1
+        np.testing.assert_allclose(u, values @ beta, atol=1e-12)
+    h = problem.p - u
+    assert h[beta < problem.upper].max() - h[beta > problem.lower].min() < 2e-2
+
+    def astray(rounds, *_):
+        rounds._home[0][[np.argmax(problem.p), np.argmin(problem.p)]] = 0.4, -0.4
+        return 5, np.inf
+
+    monkeypatch.setattr(stored, "take_rounds", astray)
+    again, v = np.zeros(20), np.zeros(20)
+    assert table.steps(box, again, v, 1e-2, 10**6, 100.0)[1] == "converged"
+    np.testing.assert_array_equal(v, table.product(again))  # one sum, whatever happened on the way
+    assert dual(problem, values, again) == pytest.approx(dual(problem, values, beta), rel=1e-2)
+    c = np.where(np.arange(20) % 3 == 0, problem.p, 0.0)
+    np.testing.assert_allclose(table.product(c), values @ c, atol=1e-12)
+    assert table.largest == np.abs(values).max()
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC(gamma=0.5, tol=0.05), mercer.SVR(gamma=0.5, tol=0.05)])
+def test_a_fit_takes_rounds_of_its_own(machine, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    taken, take = [], DeviceRounds.rounds
+    monkeypatch.setattr(DeviceRounds, "rounds", lambda *args: taken.append(take(*args)) or taken[-1])
+    X = np.random.default_rng(0).normal(size=(14, 3)).astype(np.float32)
+    y = (X[:, 0] > 0) * 1.0
+    found = machine.fit(X, y).certificate_
+    assert sum(found.steps for found in taken if found) > 0
+    with mercer.config_context(device="cpu"):
+        here = machine.fit(X, y).certificate_
+    assert abs(found.dual - here.dual) <= found.gap + here.gap
+    assert found.violation <= 0.05
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC(gamma=0.5, tol=0.01, C=0.3), mercer.SVR(gamma=0.5, tol=0.01)])
+def test_rounds_go_on_with_fewer_variables(machine, monkeypatch):
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_ROUNDS", 1)  # one round at a time
+    monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
+    active, take = [], torch_field.TorchField.rounds
+
+    def rounds(self, *asked):
+        active.append((self.shrunk, len(self.active), found := take(self, *asked)))
+        return found
+
+    monkeypatch.setattr(torch_field.TorchField, "rounds", rounds)
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    y = (X[:, 0] > 0) * 1.0
+    found = machine.fit(X, y).certificate_
+    assert any(shrunk and found and found.steps for shrunk, _, found in active), active
+    with mercer.config_context(device="cpu"):
+        here = machine.fit(X, y).certificate_
+    assert abs(found.dual - here.dual) <= found.gap + here.gap
+    assert found.violation <= 0.01
+
+
+@pytest.mark.parametrize("rounds", [1, 15])
+def test_the_same_fit_has_the_same_bits_however_fast_the_clock_runs(rounds, monkeypatch):
+    """On a busy host a round takes longer: neither what is dropped nor where the fit ends may depend on it."""
+    monkeypatch.setattr(torch_field, "_FEWEST_VARIABLES", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_NUMBERS", 1)
+    monkeypatch.setattr(torch_field, "_VARIABLES_ALONE", 1)
+    monkeypatch.setattr(torch_field, "_FEWEST_ROUNDS", rounds)
+    monkeypatch.setattr(torch_gram, "_FLOAT64_ROWS", 1)
+    monkeypatch.setattr(certified, "is_one_block", lambda *_: False)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2)).astype(np.float32)
+    y = (X[:, 0] + 0.3 * rng.normal(size=120) > 0) * 1.0
+    found = set()
+    for seconds in (0.0, 0.05, 1e6):  # between two looks at the clock
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "monotonic", lambda: seconds * next(ticks))  # noqa: B023  # called before the next
+        model = mercer.SVC(gamma=0.5, tol=1e-3).fit(X, y)
+        found.add((str(model.certificate_), float(np.max(model.n_iter_)), model.dual_coef_.tobytes()))
+    assert len(found) == 1
+
+
+def test_a_deadline_ends_the_rounds(monkeypatch):
+    problem, K = box_problem(24)
+    taken = []
+    for deadline in (5.0, np.inf):
+        ticks = itertools.count()
+        monkeypatch.setattr(time, "monotonic", lambda: 3.0 * next(ticks))  # noqa: B023  # called before the next
+        steps, _ = run(stored_rounds(problem, K), np.zeros(24), np.zeros(24), 1e-9, deadline, size=32)
+        taken.append((steps, next(ticks)))
+    assert taken[0][0] < taken[1][0]
+    assert [looks for _, looks in taken] == [3, 0]  # 0, 3 and 6 s; and never without a deadline
+
+
+def test_a_build_for_rocm_does_without_them(monkeypatch):
+    """Triton's backend for AMD takes no TF32: torch's own functions compute the values there."""
+    X = data(60, 3).float()
+    y = (X[:, 0] > 0).cpu().numpy() * 1.0
+    by_kernels = mercer.SVC(gamma=0.5).fit(X, y).certificate_
+    assert fused.available(X)
+    monkeypatch.setattr(torch.version, "hip", "6.4.0")
+    assert not fused.available(X)
+    monkeypatch.setattr(fused, "triton", None)  # whoever asks it all the same fails
+    monkeypatch.setattr(fused, "tl", None)
+    found = mercer.SVC(gamma=0.5).fit(X, y).certificate_
+    assert abs(found.dual - by_kernels.dual) <= found.gap + by_kernels.gap
+    assert found.proves == "optimality"

@@ -1,0 +1,90 @@
+"""Codes, signs, winners, and scikit-learn's layout of dual_coef_ written and read."""
+
+import numpy as np
+import pytest
+from sklearn.utils.multiclass import _ovr_decision_function
+
+from mercer.samples.coefficient_table import Table
+from mercer.samples.labels import (
+    REST,
+    class_weights,
+    codes_among,
+    every_pair,
+    known_classes,
+    plane_coefficients,
+    planes,
+    scores,
+    signs,
+    to_dual_coef,
+    votes,
+    winner,
+)
+
+
+@pytest.mark.parametrize("classes", [np.array([3, -1, 7]), np.array(["b", "a", "c"]), np.array([2.0, 1.0, 0.0])])
+def test_codes_among_classes_in_any_order(classes):
+    codes = np.array([0, 2, 1, 1, 0])
+    np.testing.assert_array_equal(codes_among(classes, classes[codes]), codes)
+
+
+def test_labels_that_are_unknown():
+    with pytest.raises(ValueError, match=r"^y\[1\]='d' is not one of the classes \['a', 'b'\]$"):
+        codes_among(np.array(["a", "b"]), ["a", "d"])
+    with pytest.raises(ValueError, match="not the same as on last call"):
+        known_classes([0, 1], np.array([0, 2]))
+
+
+def test_signs_and_winners():
+    np.testing.assert_array_equal(signs(np.array([0, 1]), 2), [[-1], [1]])
+    np.testing.assert_array_equal(signs(np.array([2, 0]), 3), [[-1, -1, 1], [1, -1, -1]])
+    np.testing.assert_array_equal(winner(np.array([-1.0, 0.0, 1.0])), [0, 1, 1])
+    np.testing.assert_array_equal(winner(np.array([[-1.0], [0.0]])), [0, 1])
+    np.testing.assert_array_equal(winner(np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])), [0, 2])
+    for codes in (np.array([0, 1, 1]), np.array([0, 1, 2])):
+        np.testing.assert_array_equal(winner(signs(codes, codes.max() + 1)), codes)
+
+
+def test_votes_are_libsvms():
+    """A positive value is a vote for the first of a pair, zero and below for the second."""
+    values = np.random.default_rng(0).choice([-1.5, 0.0, 0.25, 2.0], size=(50, 6))
+    won, confidence = votes(values, 4)
+    for row, value in enumerate(values):
+        expected, sure = np.zeros(4), np.zeros(4)
+        for v, (i, j) in zip(value, every_pair(4), strict=True):
+            expected[i if v > 0 else j] += 1
+            sure[i] += v
+            sure[j] -= v
+        np.testing.assert_array_equal(won[row], expected)
+        np.testing.assert_array_equal(confidence[row], sure)
+
+
+def test_scores_are_scikit_learns():
+    values = 10 * np.random.default_rng(0).normal(size=(50, 6))
+    np.testing.assert_allclose(scores(values, 4), _ovr_decision_function(values < 0, -values, 4), atol=1e-13)
+    assert (np.abs(scores(values, 4) - votes(values, 4)[0]) < 0.5).all()
+
+
+def test_balanced_classes_have_the_same_weight():
+    codes, weight = np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 2.0, 0.5, 7.0, 0.0, 0.25])
+    factor = class_weights("balanced", np.arange(3), codes, weight)
+    np.testing.assert_allclose(np.bincount(codes, weights=factor[codes] * weight), weight.sum() / 3)
+
+
+def test_planes():
+    assert planes(2, against_rest=True) == planes(2, against_rest=False) == [(1, 0)]
+    assert planes(3, against_rest=True) == [(0, REST), (1, REST), (2, REST)]
+    assert planes(3, against_rest=False) == every_pair(3) == [(0, 1), (0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("counts", [(2, 3), (1, 0, 2), (2, 1, 3, 2)])
+@pytest.mark.parametrize("against_rest", [True, False])
+def test_the_layout_is_read_as_it_is_written(counts, against_rest):
+    rng, codes = np.random.default_rng(1), np.repeat(np.arange(len(counts)), counts)
+    pairs = planes(len(counts), against_rest)
+    table = np.zeros((len(codes), len(pairs)))
+    for k, (first, second) in enumerate(pairs):
+        inside = (codes == first) | (codes == second) | (second == REST)
+        table[inside, k] = rng.normal(size=inside.sum())
+    found = to_dual_coef(Table.of_array(table), codes, pairs, len(counts))
+    for k in range(len(pairs)):
+        np.testing.assert_array_equal(plane_coefficients(found, counts, pairs, k), table[:, k])
